@@ -1,0 +1,9 @@
+from ._cost import PROFILES as PROFILES
+from ._cost import cost as cost
+from ._records import ClassLoad as ClassLoad
+from ._records import Cost as Cost
+from ._records import Phase as Phase
+from ._records import Schedule as Schedule
+from ._records import plain as plain
+from ._schedule import KINDS as KINDS
+from ._schedule import schedule as schedule

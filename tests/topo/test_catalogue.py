@@ -1,0 +1,129 @@
+"""Does the catalogue hold the published numbers, and say where each comes from?"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import topo
+from topo.units import parse_quantity
+
+TABLE = Path(__file__).resolve().parents[1] / "data" / "hardware-subset.csv"
+with TABLE.open(newline="") as _file:
+    ROWS = {row["id"]: row for row in csv.DictReader(_file)}
+
+
+def test_catalogue_is_the_table() -> None:
+    assert list(topo.list_designs()) == sorted(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_chip(name: str) -> None:
+    row, chip = ROWS[name], topo.load_design(name).chip
+    assert chip.hbm_bytes == float(row["hbm_bytes"])
+    assert chip.hbm_bandwidth == pytest.approx(float(row["hbm_Bps"]), rel=1e-15)
+    assert chip.power == float(row["accel_W"])
+    published = {key: row[f"flops_{key}_dense"] for key in ("bf16", "fp8", "fp4")}
+    assert chip.flops == pytest.approx({key: float(rate) for key, rate in published.items() if rate}, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_scale_up(name: str) -> None:
+    row, design = ROWS[name], topo.load_design(name)
+    up, links = design.scale_up, int(row["scaleup_links_per_accel"])
+    assert design.design.domain_size == int(row["scaleup_domain"]) == int(row["accelerators"])
+    assert up.bandwidth == pytest.approx(float(row["scaleup_Bps_per_dir_per_accel"]), rel=1e-15)
+    assert up.bandwidth / links == pytest.approx(float(row["scaleup_link_Bps_per_dir"]), rel=1e-15)
+    if row["scaleup_topology"].startswith("full mesh"):
+        assert up.shape == "full_mesh"
+        assert up.lanes == 1
+        assert links == design.design.domain_size - 1
+    else:
+        assert up.shape == "switched"
+        assert up.planes == int(row["switch_chips"])
+        per_plane = [int(n) for n in row["links_per_accel_per_switch"].split(";")]
+        assert sum(per_plane) * (up.planes // len(per_plane)) == links
+        assert (sum(up.lanes) if isinstance(up.lanes, tuple) else up.lanes) == links
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_scale_out(name: str) -> None:
+    out = topo.load_design(name).scale_out
+    assert out.bandwidth == float(ROWS[name]["scaleout_nic_Gbps_per_accel"]) * 1e9 / 8
+    assert (out.shape, out.radix, out.oversubscription) == ("rail_optimised", 64, 1.0)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_number_has_a_source(name: str) -> None:
+    design = topo.load_design(name)
+    numbers = {"chip.hbm_bytes", "chip.hbm_bandwidth", "chip.flops", "chip.power"}
+    numbers |= {"scale_up.bandwidth", "scale_up.latency", "scale_out.bandwidth", "scale_out.latency", "scale_out.radix"}
+    if design.scale_up.shape == "switched":
+        numbers |= {"scale_up.planes", "scale_up.lanes"}
+    if design.scale_up.reduces:
+        numbers.add("scale_up.reduces")
+    assert numbers - set(design.sources) == set()
+    assert all(source.strip() for source in design.sources.values())
+    known = {
+        f"{table.name}.{f.name}"
+        for table in dataclasses.fields(design)
+        if dataclasses.is_dataclass(getattr(design, table.name))
+        for f in dataclasses.fields(getattr(design, table.name))
+    }
+    assert set(design.sources) - known == set(), "sources of keys that no design has"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_nobody_published_is_printed_as_assumed(name: str) -> None:
+    design = topo.load_design(name)
+    assumed = {key for key, source in design.sources.items() if source.startswith("assumed")}
+    said = topo.load(name).graph["assumptions"]
+    assert assumed
+    for key in assumed:
+        assert any(line.startswith(key) for line in said), key
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_builds_and_is_faultless(name: str) -> None:
+    for domains in (1, 2, 5):
+        graph = topo.load(name, domains)
+        assert topo.check(graph) == []
+        gpus = [data for _, data in graph.nodes(data=True) if data["kind"] == "gpu"]
+        assert len(gpus) == domains * int(ROWS[name]["accelerators"])
+        assert [data["rank"] for data in gpus] == list(range(len(gpus)))
+
+
+# vendor data sheet: 72 x 1.8 TB/s (both ways) = 130 TB/s a rack
+@pytest.mark.parametrize("name", ["gb200-nvl72", "gb300-nvl72"])
+def test_rack_total(name: str) -> None:
+    edges = topo.load(name).edges(data="bandwidth")
+    assert 2 * sum(bandwidth for _, _, bandwidth in edges) == pytest.approx(
+        parse_quantity("130 TB/s", "bandwidth"), rel=0.005
+    )
+
+
+# 72 GPUs, 18 NVSwitch chips (9 trays x 2), each GPU one 50 GB/s link to each chip
+def test_nvl72_unfolded() -> None:
+    graph = topo.load("gb200-nvl72", planes=True)
+    chips = [node for node, kind in graph.nodes(data="kind") if kind == "switch"]
+    assert len(chips) == 18
+    assert {graph.degree(chip) for chip in chips} == {72}
+    assert {(data["bandwidth"], data["lanes"]) for _, _, data in graph.edges(data=True)} == {(50e9, 1)}
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [("GB200 NVL72", "gb200-nvl72"), ("hgx h100-8", "hgx-h100-8"), ("MI300X-8", "mi300x-8")]
+)
+def test_aliases_in_any_case(alias: str, name: str) -> None:
+    assert topo.load_design(alias).design.name == name
+    assert topo.load(alias).graph["name"] == name
+
+
+def test_no_alias_names_two_designs() -> None:
+    homes: dict[str, str] = {}
+    for design in topo.list_designs():
+        for name in (design, *topo.load_design(design).design.aliases):
+            assert homes.setdefault(name.casefold(), design) == design

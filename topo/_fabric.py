@@ -1,0 +1,257 @@
+"""What does the graph look like as arrays? The immutable view every verb computes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from topo._check import EDGE_KINDS, NODE_KINDS, rank_nodes, require, scale_up_components
+from topo._errors import Fault, InputError, suggest
+
+__all__ = ["Fabric", "Ranks"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+#: What verbs accept as ``ranks=``: a number, labels, rank numbers or None (all).
+Ranks = int | Sequence[str] | Sequence[int] | NDArray[np.intp] | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fabric:
+    """Arrays behind a topology graph; directed link i is row i everywhere.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Node labels; arrays over nodes follow this order.
+    node_kind : (nodes,) int
+        Index into `topo.NODE_KINDS`.
+    forwards : (nodes,) bool
+        Whether traffic of others may pass.
+    domain : (nodes,) int
+        Scale-up domain, -1 for nodes outside every domain.
+    host : (nodes,) int
+        Host, -1 where the graph states none.
+    source, target : (links,) int
+        Node indices of every directed link.
+    bandwidth : (links,) float
+        Bytes/s of the whole bundle in this direction.
+    latency : (links,) float
+        Seconds.
+    link_kind : (links,) int
+        Index into `topo.EDGE_KINDS`.
+    lanes : (links,) int
+        Equal physical links in the bundle.
+    ranks : (ranks,) int
+        Node index of rank r: all GPUs, else all hosts, by their `rank`.
+    chips : dict
+        Chip name -> numbers, as in ``graph.graph["chips"]``.
+    chip : tuple of str
+        Chip name of each rank, "" where unknown.
+    name : str
+        Name of the design or graph.
+    assumptions : tuple of str
+        What a reader or builder filled in.
+    """
+
+    labels: tuple[str, ...]
+    node_kind: Ints
+    forwards: NDArray[np.bool_]
+    domain: Ints
+    host: Ints
+    source: Ints
+    target: Ints
+    bandwidth: Floats
+    latency: Floats
+    link_kind: Ints
+    lanes: Ints
+    ranks: Ints
+    chips: dict[str, dict[str, Any]]
+    chip: tuple[str, ...]
+    name: str
+    assumptions: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"Fabric({self.name or 'unnamed'}: {self.n_ranks} ranks in {len(self.domain_sizes)} domains, "
+            f"{len(self.labels)} nodes, {len(self.source)} directed links)"
+        )
+
+    @classmethod
+    def from_graph(cls, graph: nx.Graph[str] | Fabric) -> Fabric:
+        """Return the array view of a graph (a Fabric is returned as it is).
+
+        Raises
+        ------
+        InputError
+            With everything `topo.check` finds.
+
+        Examples
+        --------
+        >>> from topo import load
+        >>> Fabric.from_graph(load("hgx-h100-8", domains=2))
+        Fabric(hgx-h100-8: 16 ranks in 2 domains, 19 nodes, 64 directed links)
+        """
+        if isinstance(graph, Fabric):
+            return graph
+        require(graph)
+        index = {label: i for i, label in enumerate(graph)}
+        links = list(_directed(graph))
+        data = [d for _, _, d in links]
+        ranks = rank_nodes(graph)
+        domain = np.full(len(index), -1, dtype=np.intp)
+        for number, component in enumerate(_in_rank_order(scale_up_components(graph), ranks)):
+            domain[[index[node] for node in component]] = number
+        hosts = {
+            name: i for i, name in enumerate(dict.fromkeys(h for _, h in graph.nodes(data="host") if h is not None))
+        }
+        view = cls(
+            labels=tuple(index),
+            node_kind=_ints(NODE_KINDS.index(kind) for _, kind in graph.nodes(data="kind")),
+            forwards=np.array([_forwards(d) for _, d in graph.nodes(data=True)], dtype=bool),
+            domain=domain,
+            host=_ints(hosts[h] if h is not None else -1 for _, h in graph.nodes(data="host")),
+            source=_ints(index[a] for a, _, _ in links),
+            target=_ints(index[b] for _, b, _ in links),
+            bandwidth=np.array([d["bandwidth"] for d in data], dtype=np.float64),
+            latency=np.array([d["latency"] for d in data], dtype=np.float64),
+            link_kind=_ints(EDGE_KINDS.index(d["kind"]) for d in data),
+            lanes=_ints(d.get("lanes", 1) for d in data),
+            ranks=_ints(index[node] for node in ranks),
+            chips=deepcopy(dict(graph.graph.get("chips", {}))),
+            chip=tuple(graph.nodes[node].get("chip", "") for node in ranks),
+            name=str(graph.graph.get("name", "")),
+            assumptions=tuple(graph.graph.get("assumptions", ())),
+        )
+        for array in vars(view).values():
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
+        return view
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks."""
+        return len(self.ranks)
+
+    @property
+    def rank_labels(self) -> list[str]:
+        """Label of every rank."""
+        return [self.labels[i] for i in self.ranks]
+
+    @property
+    def rank_domain(self) -> Ints:
+        """Scale-up domain of every rank, (ranks,) int."""
+        return self.domain[self.ranks]
+
+    @property
+    def domain_sizes(self) -> Ints:
+        """Ranks in every domain, (domains,) int."""
+        return np.bincount(self.rank_domain)
+
+    def link_label(self, link: int) -> str:
+        """Return a directed link as "from -> to"."""
+        return f"{self.labels[self.source[link]]} -> {self.labels[self.target[link]]}"
+
+    def group(self, n: int, free: NDArray[np.bool_] | None = None) -> Ints:
+        """Return n ranks: the fewest domains that hold them, shares as equal as sizes allow.
+
+        Parameters
+        ----------
+        n : int
+            Ranks wanted.
+        free : (ranks,) bool, optional
+            Ranks that may be taken; all by default.
+
+        Returns
+        -------
+        (n,) int
+            Rank numbers, ascending.
+
+        Raises
+        ------
+        InputError
+            More ranks than there are.
+
+        Examples
+        --------
+        >>> from topo import load
+        >>> fabric = Fabric.from_graph(load("gb200-nvl72", domains=2))
+        >>> import numpy as np
+        >>> [int(k) for k in np.bincount(fabric.rank_domain[fabric.group(128)])]
+        [64, 64]
+        """
+        available = np.flatnonzero(np.ones(self.n_ranks, bool) if free is None else free)
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= len(available):
+            raise InputError(
+                Fault(
+                    "ranks",
+                    n,
+                    f"must be a whole number from 1 to {len(available)}",
+                    "Take fewer ranks, or more domains.",
+                )
+            )
+        homes = self.rank_domain[available]
+        sizes = np.bincount(homes)
+        largest_first = np.argsort(-sizes, kind="stable")
+        count = int(np.searchsorted(np.cumsum(sizes[largest_first]), n)) + 1
+        shares = _equal_shares(n, sizes[largest_first[:count]])
+        taken = [available[homes == d][:k] for d, k in zip(largest_first[:count], shares, strict=True)]
+        return np.sort(np.concatenate(taken))
+
+    def rank_numbers(self, ranks: Ranks) -> Ints:
+        """Return rank numbers for what verbs accept as ``ranks=``: a number, labels, numbers or None (all)."""
+        if ranks is None:
+            return np.arange(self.n_ranks)
+        if not isinstance(ranks, Iterable):
+            return self.group(ranks)
+        listed: list[Any] = ranks.tolist() if isinstance(ranks, np.ndarray) else list(ranks)
+        named = any(isinstance(rank, str) for rank in listed)
+        names = {label: r for r, label in enumerate(self.rank_labels)} if named else {}
+        chosen = []
+        for rank in listed:
+            if isinstance(rank, str) and rank not in names:
+                raise InputError(Fault("ranks", rank, "is no rank of this graph", suggest(rank, list(names)[:16])))
+            whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
+            if not isinstance(rank, str) and not (whole and 0 <= rank < self.n_ranks):
+                raise InputError(Fault("ranks", rank, f"must be whole, in 0 .. {self.n_ranks - 1}", "Correct it."))
+            chosen.append(names[rank] if isinstance(rank, str) else int(rank))
+        if len(set(chosen)) < len(chosen) or not chosen:
+            raise InputError(Fault("ranks", listed[:8], "must name each rank once, and at least one", "Correct it."))
+        return np.array(chosen, dtype=np.intp)
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, dtype=np.intp)
+
+
+def _forwards(data: dict[str, Any]) -> bool:
+    return bool(data.get("forwards", data["kind"] == "switch"))
+
+
+def _directed(graph: nx.Graph[str]) -> Iterable[tuple[str, str, dict[str, Any]]]:
+    for a, b, data in graph.edges(data=True):
+        yield a, b, data
+        if not graph.is_directed():
+            yield b, a, data
+
+
+def _in_rank_order(components: list[set[str]], ranks: list[str]) -> list[set[str]]:
+    place = {node: i for i, node in enumerate(ranks)}
+    return sorted(components, key=lambda c: min((place[node] for node in c if node in place), default=len(place)))
+
+
+def _equal_shares(n: int, sizes: Ints) -> list[int]:
+    """Deal n over bins as equally as their sizes allow; the larger take what does not divide."""
+    shares = np.zeros(len(sizes), dtype=np.intp)
+    order = np.argsort(sizes, kind="stable")
+    left = n
+    for done, i in enumerate(order):
+        shares[i] = min(int(sizes[i]), left // (len(sizes) - done))
+        left -= int(shares[i])
+    return [int(k) for k in shares]
