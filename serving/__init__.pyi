@@ -1,0 +1,13 @@
+from ._catalogue import list_models as list_models
+from ._chip import chip_numbers as chip_numbers
+from ._dtypes import DTYPE_BYTES as DTYPE_BYTES
+from ._dtypes import MATMUL_RATE as MATMUL_RATE
+from ._dtypes import matmul_rate as matmul_rate
+from ._model import Model as Model
+from ._operations import Part as Part
+from ._reading import load_model as load_model
+from ._step import Step as Step
+from ._step import step as step
+from ._workload import Layout as Layout
+from ._workload import PlacementPlan as PlacementPlan
+from ._workload import Workload as Workload

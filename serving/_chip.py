@@ -1,0 +1,63 @@
+"""What can the weakest chip of a group do?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serving._dtypes import MATMUL_RATE, matmul_rate
+from topo import Fabric, Fault, InputError
+
+__all__ = ["ChipNumbers", "chip_numbers"]
+
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class ChipNumbers:
+    """The weakest chip of a group: HBM [bytes, bytes/s], dense rates by dtype [FLOP/s], and what was said of it."""
+
+    hbm_bytes: float
+    hbm_bandwidth: float
+    flops: dict[str, float]
+    notes: tuple[str, ...]
+
+    def rate(self, dtype: str) -> float:
+        """Matmul rate of a dtype [FLOP/s]."""
+        return matmul_rate(self.flops, dtype)[0]
+
+    def fallbacks(self, dtypes: set[str]) -> list[str]:
+        """Say which dtypes are multiplied at a wider dtype's rate."""
+        used = {dtype: matmul_rate(self.flops, dtype)[1] for dtype in sorted(dtypes)}
+        return [
+            f"{dtype} is multiplied at the chip's {key} rate: it states none for {MATMUL_RATE[dtype]}"
+            for dtype, key in used.items() if key != MATMUL_RATE[dtype]
+        ]  # fmt: skip
+
+
+def chip_numbers(fabric: Fabric, ranks: Ints) -> ChipNumbers:
+    """Return the numbers every chip of a group reaches.
+
+    Raises
+    ------
+    InputError
+        A rank without a chip, or a chip without numbers.
+    """
+    names = sorted({fabric.chip[int(r)] for r in ranks})
+    faults = [
+        Fault(f"chips[{name!r}]", name, "has no numbers in this graph",
+              'Give GPU nodes chip= and graph.graph["chips"][name] hbm_bytes, hbm_bandwidth, flops.')
+        for name in names if not {"hbm_bytes", "hbm_bandwidth", "flops"} <= set(fabric.chips.get(name, ()))
+    ]  # fmt: skip
+    if faults:
+        raise InputError(*faults)
+    chips = [fabric.chips[name] for name in names]
+    shared = set.intersection(*(set(chip["flops"]) for chip in chips))
+    return ChipNumbers(
+        hbm_bytes=min(chip["hbm_bytes"] for chip in chips),
+        hbm_bandwidth=min(chip["hbm_bandwidth"] for chip in chips),
+        flops={key: min(chip["flops"][key] for chip in chips) for key in sorted(shared)},
+        notes=(f"chips differ ({', '.join(names)}): the weakest number of each counts",) if len(names) > 1 else (),
+    )

@@ -1,0 +1,220 @@
+"""What does one operation of a step take on one GPU, wires aside?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serving._chip import ChipNumbers
+from serving._dtypes import dtype_bytes
+from serving._model import Model
+from serving._workload import Workload
+from serving.laws import expected_experts_hit, kernel_seconds, matmul_flop
+
+__all__ = [
+    "Part",
+    "expert_part",
+    "kv_bytes",
+    "local_parts",
+    "merged",
+    "overlapped",
+    "resident_bytes",
+    "sum_parts",
+    "times",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+#: The resources of a step; each Part says how long it keeps each busy.
+RESOURCES = ("compute", "memory", "network")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One operation of a step, all its layers together.
+
+    Attributes
+    ----------
+    name : str
+        Operation.
+    seconds : float
+        max of compute and memory time, or the time on the wires [s].
+    compute_seconds, memory_seconds, network_seconds : float
+        [s].
+    flop, n_bytes : float
+        Work [FLOP] and HBM traffic [bytes] of the heaviest GPU.
+    """
+
+    name: str
+    seconds: float
+    compute_seconds: float = 0.0
+    memory_seconds: float = 0.0
+    network_seconds: float = 0.0
+    flop: float = 0.0
+    n_bytes: float = 0.0
+
+    @property
+    def resource(self) -> str:
+        """What it waits for: "compute", "memory" or "network"."""
+        times = {"compute": self.compute_seconds, "memory": self.memory_seconds, "network": self.network_seconds}
+        return max(times, key=lambda name: times[name])
+
+
+def local_parts(
+    model: Model, workload: Workload, chip: ChipNumbers, batch: int, layers: Sequence[int], *, head: bool = True
+) -> list[Part]:
+    """Return what a GPU does for its own sequences in some layers, routed experts aside.
+
+    Parameters
+    ----------
+    model, workload, chip : records
+        What is run, how, and on what.
+    batch : int
+        Sequences of the GPU.
+    layers : sequence of int
+        Layers of its stage.
+    head : bool, optional
+        Whether the stage ends in the head.
+
+    Returns
+    -------
+    list of Part
+        Attention projections; attention arithmetic with the KV cache; dense layers with
+        shared experts and head (and router, where the workload counts it).
+    """
+    return [
+        _attention_projections(model, chip, batch, len(layers)),
+        _attention(model, workload, chip, batch, layers),
+        _dense(model, workload, chip, batch, layers, head),
+    ]
+
+
+def _attention_projections(model: Model, chip: ChipNumbers, batch: int, n_layers: int) -> Part:
+    flop = matmul_flop(float(batch), float(model.attention_params)) * n_layers
+    n_bytes = model.bytes_of("attention") * n_layers
+    return _kernel("attention projections", chip, flop, n_bytes, model.dtype_of("attention"))
+
+
+def _attention(model: Model, workload: Workload, chip: ChipNumbers, batch: int, layers: Iterable[int]) -> Part:
+    """Scores and values against the KV cache, and reading it."""
+    positions = float(seen_positions(model, workload.context, layers) * batch)
+    flop = positions * model.attention_flops_per_position if workload.attention_arithmetic else 0.0
+    n_bytes = positions * model.kv_elements_per_layer * dtype_bytes(workload.kv_dtype)
+    return _kernel("attention and KV cache", chip, flop, n_bytes, workload.kv_dtype)
+
+
+def _kernel(name: str, chip: ChipNumbers, flop: float, n_bytes: float, dtype: str) -> Part:
+    rate = chip.rate(dtype)
+    seconds = kernel_seconds(flop, rate, n_bytes, chip.hbm_bandwidth)
+    return Part(name, seconds, flop / rate, n_bytes / chip.hbm_bandwidth, 0.0, flop, n_bytes)
+
+
+def _dense(
+    model: Model, workload: Workload, chip: ChipNumbers, batch: int, layers: Sequence[int], head: bool
+) -> Part:  # fmt: skip
+    moe = sum(model.moe_layer_mask[i] for i in layers)
+    counts = {"dense": len(layers) - moe, "shared": moe, "router": moe * workload.router, "head": int(head)}
+    compute = flop = n_bytes = 0.0
+    for part, count in counts.items():
+        # A tied head is the embedding, read once per step all the same.
+        stored = "embedding" if part == "head" and not model.head_params else part
+        work = matmul_flop(float(batch), float(getattr(model, f"{stored}_params"))) * count
+        compute += work / chip.rate(model.dtype_of(stored))
+        flop += work
+        n_bytes += model.bytes_of(stored) * count
+    memory = n_bytes / chip.hbm_bandwidth
+    return Part("dense, shared experts and head", max(compute, memory), compute, memory, 0.0, flop, n_bytes)
+
+
+def expert_part(
+    model: Model, workload: Workload, chip: ChipNumbers, tokens: Floats, held: Floats, hit: Floats
+) -> Part:  # fmt: skip
+    """Return the routed experts of one layer on the GPU that takes longest.
+
+    Parameters
+    ----------
+    tokens : (GPUs,) float
+        Tokens each GPU's experts get together.
+    held, hit : (GPUs,) float
+        Experts it holds, and those of them that some token is expected to reach.
+    """
+    flop = matmul_flop(tokens, np.full(len(tokens), float(model.expert_params)))
+    n_bytes = (held if workload.expert_read == "all" else hit) * model.expert_bytes
+    compute, memory = flop / chip.rate(model.dtype_of("expert")), n_bytes / chip.hbm_bandwidth
+    i = int(np.argmax(np.maximum(compute, memory)))
+    seconds = max(float(compute[i]), float(memory[i]))
+    return Part("routed experts", seconds, float(compute[i]), float(memory[i]), 0.0, float(flop[i]), float(n_bytes[i]))
+
+
+def experts_hit(expert: Ints, rank: Ints, share: Floats, top_k: int, tokens: float, ranks: int) -> Floats:
+    """Return the experts on every GPU that at least one of `tokens` tokens is expected to reach, (ranks,) float.
+
+    Parameters
+    ----------
+    expert, rank : (slots,) int
+        Expert in every slot and the GPU of the slot.
+    share : (slots,) float
+        Part of the layer's copies that goes to the slot.
+    top_k : int
+        Different experts of a token: a slot is one of them with chance top_k x share, at
+        most 1.
+    """
+    chance = np.minimum(1.0, share * top_k)
+    hit = expected_experts_hit(np.ones(len(expert)), chance, np.full(len(expert), tokens))
+    return np.bincount(rank, weights=hit, minlength=ranks).astype(np.float64)
+
+
+def seen_positions(model: Model, context: int, layers: Iterable[int]) -> int:
+    """Return the context positions one sequence's new token looks at, summed over layers."""
+    windows = (model.attention_window[i] for i in layers)
+    return sum(context if window is None else min(context, window) for window in windows)
+
+
+def kv_bytes(model: Model, workload: Workload, layers: Iterable[int]) -> float:
+    """Return the KV cache of one sequence in some layers [bytes]."""
+    return (
+        seen_positions(model, workload.context, layers) * model.kv_elements_per_layer * dtype_bytes(workload.kv_dtype)
+    )
+
+
+def resident_bytes(model: Model, layers: Iterable[int], *, first: bool = True, last: bool = True) -> float:
+    """Return the weights a GPU of a stage holds besides routed experts: embedding first, head last [bytes].
+
+    A tied head is the embedding: held once where the stage is first and last, by both where they differ.
+    """
+    ends = model.bytes_of("embedding") * (first or (last and not model.head_params)) + model.bytes_of("head") * last
+    return sum(model.layer_weight_bytes(int(i), 0) for i in layers) + ends
+
+
+def times(part: Part, count: int) -> Part:
+    """Return a part done count times."""
+    return Part(
+        part.name, part.seconds * count, part.compute_seconds * count, part.memory_seconds * count,
+        part.network_seconds * count, part.flop * count, part.n_bytes * count,
+    )  # fmt: skip
+
+
+def sum_parts(parts: list[Part]) -> Part:
+    """Return parts of one name done one after the other."""
+    columns = [
+        sum(getattr(part, name) for part in parts)
+        for name in ("seconds", "compute_seconds", "memory_seconds", "network_seconds", "flop", "n_bytes")
+    ]
+    return Part(parts[0].name, *columns)
+
+
+def merged(stages: list[list[Part]]) -> list[Part]:
+    """Return the parts of one name summed over the stages, in the order they first come."""
+    by_name: dict[str, list[Part]] = {}
+    for part in (part for stage in stages for part in stage):
+        by_name.setdefault(part.name, []).append(part)
+    return [sum_parts(parts) for parts in by_name.values()]
+
+
+def overlapped(parts: list[Part]) -> float:
+    """Return the time [s] if everything overlaps: the most used of compute, memory and network."""
+    return max(float(sum(getattr(part, f"{name}_seconds") for part in parts)) for name in RESOURCES)

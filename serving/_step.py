@@ -1,0 +1,326 @@
+"""How long does one step of this model take on this graph?
+
+A step is a list of operations. Each has its work, its HBM traffic and its time on the
+wires. `lower` lets everything overlap; `serial` overlaps only what one kernel does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collectives import cost, plain
+from serving._chip import chip_numbers
+from serving._dtypes import dtype_bytes
+from serving._model import Model
+from serving._operations import (
+    Part,
+    expert_part,
+    experts_hit,
+    kv_bytes,
+    local_parts,
+    merged,
+    overlapped,
+    resident_bytes,
+    sum_parts,
+    times,
+)
+from serving._workload import Layout, PlacementPlan, Workload, expert_shares
+from topo import Fabric, Fault, InputError, Routes, route
+from topo.units import format_quantity
+
+__all__ = ["Step", "step"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Step:
+    """Time, memory and rate of one step.
+
+    Attributes
+    ----------
+    lower : float
+        One token through all layers if everything overlaps [s].
+    serial : float
+        The same if only a kernel's own compute and memory traffic overlap [s].
+    parts : tuple of Part
+        Operations in order; their seconds sum to `serial`.
+    binding : str
+        The longest part and what it waits for.
+    remote_share : float
+        Part of dispatched bytes that leaves the scale-up domain, own GPU counted.
+    memory_per_gpu : float
+        Weights and KV cache of the fullest GPU [bytes].
+    memory_usable : float
+        HBM less the reserve [bytes].
+    fits : bool
+        Whether the one is within the other.
+    tokens_per_second : float
+        Of all sequences in flight, at `serial`.
+    weight_bytes, kv_bytes : float
+        What `memory_per_gpu` is made of [bytes].
+    experts_per_gpu : int
+        Routed experts of one layer on the fullest GPU.
+    layout : Layout
+        As given.
+    reason : str
+        Why it does not fit; empty when it does.
+    assumptions : tuple of str
+        Everything that was filled in.
+    """
+
+    lower: float
+    serial: float
+    parts: tuple[Part, ...]
+    binding: str
+    remote_share: float
+    memory_per_gpu: float
+    memory_usable: float
+    fits: bool
+    tokens_per_second: float
+    weight_bytes: float
+    kv_bytes: float
+    experts_per_gpu: int
+    layout: Layout
+    reason: str
+    assumptions: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        low, high = format_quantity(self.lower, "seconds"), format_quantity(self.serial, "seconds")
+        fits = "fits" if self.fits else f"does not fit: {self.reason}"
+        return f"Step({low} .. {high} per token at EP {self.layout.ep}, bound by {self.binding}; {fits})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, SI units, field names as keys."""
+        result: dict[str, Any] = plain(self)
+        return result
+
+
+def step(
+    graph: nx.Graph[str] | Fabric,
+    model: Model,
+    workload: Workload,
+    *,
+    layout: Layout | None = None,
+    plan: PlacementPlan | None = None,
+    expert_load: ArrayLike | None = None,
+    routing: str | Routes = "ecmp",
+    profile: str = "ideal",
+) -> Step:
+    """Return the time of one step of a model on a graph.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or Fabric
+        The topology; GPU nodes name a chip whose numbers the graph holds.
+    model : Model
+        From `load_model`.
+    workload : Workload
+        Phase, context, batch, dtypes.
+    layout : Layout, optional
+        By default expert parallelism over all ranks (a dense model: one GPU).
+    plan : PlacementPlan, optional
+        Where experts and layers are; by default in order and as equal as they divide.
+    expert_load : (experts,) or (MoE layers, experts) array, optional
+        Relative load of the experts; uniform by default.
+    routing, profile
+        As `collectives.cost`.
+
+    Returns
+    -------
+    Step
+        A layout that does not fit is a result with a reason.
+
+    Raises
+    ------
+    InputError
+        More GPUs than there are, a chip without numbers, a plan for another layout.
+
+    Examples
+    --------
+    >>> import topo, serving
+    >>> step(
+    ...     topo.load("gb200-nvl72"), serving.load_model("deepseek-v3"), Workload(batch_per_gpu=114)
+    ... ).experts_per_gpu
+    4
+    """
+    routes = route(graph, routing)
+    layout = layout or (Layout(plan.ep, pp=plan.pp) if plan else Layout(routes.fabric.n_ranks if model.is_moe else 1))
+    return _StepModel(routes, model, workload, layout, plan, expert_load, profile).result()
+
+
+class _StepModel:
+    """One step being worked out: the group, the chip and the plan, and the operations over them."""
+
+    def __init__(
+        self, routes: Routes, model: Model, workload: Workload, layout: Layout,
+        plan: PlacementPlan | None, expert_load: ArrayLike | None, profile: str,
+    ) -> None:  # fmt: skip
+        self.routes, self.model, self.workload, self.layout, self.profile = routes, model, workload, layout, profile
+        self.groups = _stage_groups(routes.fabric, model, layout)
+        self.chip = chip_numbers(routes.fabric, np.concatenate(self.groups))
+        self.plan = plan or PlacementPlan.contiguous(model.n_experts, model.moe_layer_mask, layout)
+        _require_plan(self.plan, model, layout)
+        self.batch = workload.batch_of(layout.ep)
+        self.heaviest = int(self.batch.max())
+        self.shares = (
+            expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
+        )
+        self.remote = 0.0
+
+    def result(self) -> Step:
+        stages = [self._stage_parts(s) for s in range(self.layout.pp)]
+        sends = self._sends()
+        parts = merged([*stages, [sends] if sends else []])
+        lower = sum(overlapped(stage) for stage in stages) + (sends.seconds if sends else 0.0)
+        serial = sum(part.seconds for part in parts)
+        weights, kv = self._memory()
+        usable = self.chip.hbm_bytes * (1 - self.workload.hbm_reserve)
+        fits = weights + kv <= usable
+        longest = max(parts, key=lambda part: part.seconds)
+        counts = self._experts_per_rank()
+        return Step(
+            lower=lower, serial=serial, parts=tuple(parts), binding=f"{longest.name} ({longest.resource})",
+            remote_share=self.remote, memory_per_gpu=weights + kv, memory_usable=usable, fits=fits,
+            tokens_per_second=float(self.batch.sum()) * self.layout.pp / serial,
+            weight_bytes=weights, kv_bytes=kv, experts_per_gpu=int(counts.max(initial=0)), layout=self.layout,
+            reason="" if fits else self._why_not(weights, kv, usable),
+            assumptions=self._assumptions(),
+        )  # fmt: skip
+
+    def _why_not(self, weights: float, kv: float, usable: float) -> str:
+        size = [format_quantity(n, "bytes") for n in (weights + kv, usable, weights, kv)]
+        return f"needs {size[0]} per GPU of {size[1]} usable (weights {size[2]}, KV cache {size[3]})"
+
+    def _assumptions(self) -> tuple[str, ...]:
+        model, work = self.model, self.workload
+        dtypes = {model.weight_dtype, work.kv_dtype} | ({model.other_dtype} if model.unquantised else set())
+        said = [*self.routes.fabric.assumptions, *model.notes, *self.chip.notes, *self.chip.fallbacks(dtypes)]
+        if model.n_group and model.n_group > 1:
+            said.append(
+                f"the model's limit of {model.topk_group} of {model.n_group} expert groups is not used: routing is free"
+            )
+        return tuple(said)
+
+    def _stage_parts(self, s: int) -> list[Part]:
+        layers = [int(i) for i in np.flatnonzero(self.plan.layer_stage == s)]
+        head = s == self.layout.pp - 1
+        parts = local_parts(self.model, self.workload, self.chip, self.heaviest, layers, head=head)
+        moe = [i for i in layers if self.model.moe_layer_mask[i]]
+        return parts + (self._experts(s, moe) if moe else [])
+
+    def _experts(self, s: int, moe_layers: list[int]) -> list[Part]:
+        """Dispatch, experts and combine of a stage's MoE layers; layers placed alike are worked out once."""
+        number = np.cumsum(self.model.moe_layer_mask) - 1
+        kinds: dict[bytes, list[int]] = {}
+        for layer in (int(number[i]) for i in moe_layers):
+            key = (
+                self.plan.slot_rank[layer].tobytes()
+                + self.plan.slot_expert[layer].tobytes()
+                + self.shares[layer].tobytes()
+            )
+            kinds.setdefault(key, []).append(layer)
+        found = [(len(alike), self._expert_layer(s, alike[0])) for alike in kinds.values()]
+        self.remote = sum(count * remote for count, (_, remote) in found) / sum(count for count, _ in found)
+        return [sum_parts([times(parts[i], count) for count, (parts, _) in found]) for i in range(3)]
+
+    def _expert_layer(self, s: int, layer: int) -> tuple[list[Part], float]:
+        work, model, ep = self.workload, self.model, self.layout.ep
+        expert, rank = self.plan.slot_expert[layer], self.plan.slot_rank[layer]
+        copies_of = np.bincount(expert, minlength=model.n_experts)
+        share = (self.shares[layer] / copies_of)[expert]
+        per_rank = np.bincount(rank, weights=share, minlength=ep)
+        copies = self.batch[:, None].astype(np.float64) * model.top_k * per_rank
+        dispatch, remote = self._all_to_all(s, copies * model.hidden_size * dtype_bytes(work.dispatch_dtype))
+        combine, _ = self._all_to_all(s, copies.T * model.hidden_size * dtype_bytes(work.combine_dtype))
+        held = np.bincount(rank, minlength=ep).astype(float)
+        hit = experts_hit(expert, rank, share, model.top_k, float(self.batch.sum()), ep)
+        experts = expert_part(model, work, self.chip, copies.sum(axis=0), held, hit)
+        wires = (
+            Part("dispatch", dispatch, network_seconds=dispatch),
+            Part("combine", combine, network_seconds=combine),
+        )
+        return [wires[0], experts, wires[1]], remote
+
+    def _all_to_all(self, s: int, n_bytes: Floats) -> tuple[float, float]:
+        if not n_bytes.any():
+            return 0.0, 0.0
+        result = cost(
+            self.routes.fabric, "all_to_all_v", n_bytes, ranks=self.groups[s], routing=self.routes, profile=self.profile
+        )
+        return result.seconds, result.remote_share
+
+    def _sends(self) -> Part | None:
+        """Activations from stage to stage, at the combine dtype, one hop after the other."""
+        if self.layout.pp == 1:
+            return None
+        size = self.heaviest * self.model.hidden_size * dtype_bytes(self.workload.combine_dtype)
+        seconds = sum(
+            cost(self.routes.fabric, "send", size, stages=pair, routing=self.routes, profile=self.profile).seconds
+            for pair in pairwise(self.groups)
+        )
+        return Part("pipeline sends", seconds, network_seconds=seconds)
+
+    def _experts_per_rank(self) -> Ints:
+        if not self.model.is_moe:
+            return np.zeros(self.layout.ep, dtype=np.intp)
+        return np.stack([np.bincount(row, minlength=self.layout.ep) for row in self.plan.slot_rank])
+
+    def _memory(self) -> tuple[float, float]:
+        """Weights and KV cache of the fullest GPU of the fullest stage [bytes].
+
+        With pp stages pp micro-batches are in flight, so a stage holds 1/pp of the layers
+        of pp times the sequences: KV per GPU does not depend on pp.
+        """
+        model, counts = self.model, self._experts_per_rank()
+        number = np.cumsum(model.moe_layer_mask) - 1
+        worst = (0.0, 0.0)
+        for s in range(self.layout.pp):
+            layers = [int(i) for i in np.flatnonzero(self.plan.layer_stage == s)]
+            fixed = resident_bytes(model, layers, first=s == 0, last=s == self.layout.pp - 1)
+            moe = [int(number[i]) for i in layers if model.moe_layer_mask[i]]
+            experts = counts[moe].sum(axis=0).max(initial=0) * model.expert_bytes if moe else 0.0
+            kv = kv_bytes(model, self.workload, layers) * self.heaviest * self.layout.pp
+            worst = max(worst, (fixed + float(experts), kv), key=sum)
+        return worst
+
+
+def _stage_groups(fabric: Fabric, model: Model, layout: Layout) -> list[Ints]:
+    if layout.ep * layout.pp > fabric.n_ranks:
+        rule = f"needs {layout.ep * layout.pp} GPUs and the graph has {fabric.n_ranks}"
+        raise InputError(Fault("layout", f"ep {layout.ep} x pp {layout.pp}", rule, "Take fewer, or more domains."))
+    if layout.pp > model.layers:
+        raise InputError(
+            Fault("layout.pp", layout.pp, f"the model has {model.layers} layers", "Take at most that many stages.")
+        )
+    free = np.ones(fabric.n_ranks, dtype=bool)
+    groups = []
+    for _ in range(layout.pp):
+        groups.append(fabric.group(layout.ep, free))
+        free[groups[-1]] = False
+    return groups
+
+
+def _require_plan(plan: PlacementPlan, model: Model, layout: Layout) -> None:
+    faults = []
+    ranges = ((plan.slot_rank, layout.ep), (plan.slot_expert, model.n_experts), (plan.layer_stage, layout.pp))
+    if (plan.ep, plan.pp) != (layout.ep, layout.pp):
+        rule = f"is for ep {plan.ep}, pp {plan.pp}, and the layout says ep {layout.ep}, pp {layout.pp}"
+        faults.append(Fault("plan", repr(plan), rule, "Solve for this layout."))
+    if (model.is_moe and plan.slot_expert.shape[0] != model.n_moe_layers) or len(plan.layer_stage) != model.layers:
+        faults.append(Fault("plan", repr(plan), f"is not for {model.name}", "Solve for this model."))
+    elif plan.slot_rank.shape != plan.slot_expert.shape or any(((a < 0) | (a >= n)).any() for a, n in ranges):
+        faults.append(Fault("plan", repr(plan), "points at a GPU, expert or stage that is not there", "Count from 0."))
+    elif model.is_moe and any(len(np.unique(row)) < model.n_experts for row in plan.slot_expert):
+        faults.append(
+            Fault("plan", repr(plan), "leaves an expert without a slot", "Give every expert of every layer a slot.")
+        )
+    if faults:
+        raise InputError(*faults)

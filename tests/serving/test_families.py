@@ -1,0 +1,308 @@
+"""Is every family read as its published configs mean it, and is everything else refused with a cure?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving import Model, list_models, load_model
+from topo import InputError
+
+CONFIGS = Path(__file__).parents[1] / "data" / "hf-config"
+FP8: dict[str, object] = {"quant_method": "fp8"}
+
+
+def case(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((CONFIGS / f"{name}.config.json").read_text())
+    return content
+
+
+def load(tmp_path: Path, content: object) -> Model:
+    path = tmp_path / "config.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return load_model(path)
+
+
+def faults(tmp_path: Path, content: object) -> dict[str, str]:
+    with pytest.raises(InputError) as error:
+        load(tmp_path, content)
+    assert all(fault.file == str(tmp_path / "config.json") for fault in error.value.faults)
+    return {fault.place: str(fault) for fault in error.value.faults}
+
+
+# The right readings of SOURCES-hf-config.md: layers, MoE layers, experts, top-k.
+READINGS = [
+    ("DeepSeek-V3", 61, 58, 256, 8),
+    ("Kimi-K2-Instruct", 61, 60, 384, 8),
+    ("Qwen3-235B-A22B", 94, 94, 128, 8),
+    ("Qwen3-VL-235B-A22B-Instruct", 94, 94, 128, 8),
+    ("Qwen3-32B", 64, 0, 0, 0),
+    ("Meta-Llama-3.1-405B", 126, 0, 0, 0),
+    ("Mixtral-8x22B-v0.1", 56, 56, 8, 2),
+    ("MiniMax-M2.5", 62, 62, 256, 8),
+    ("deepseek-v2-lite", 27, 26, 64, 6),
+    ("llama-2-7b-hf", 32, 0, 0, 0),
+]
+
+
+@pytest.mark.parametrize(("name", "layers", "moe", "experts", "top_k"), READINGS)
+def test_published_configs_read_right(name: str, layers: int, moe: int, experts: int, top_k: int) -> None:
+    model = load_model(CONFIGS / f"{name}.config.json")
+    assert model.name == name
+    assert (model.layers, model.n_moe_layers, model.n_experts, model.top_k) == (layers, moe, experts, top_k)
+
+
+@pytest.mark.parametrize(
+    ("name", "catalogue"),
+    [
+        ("DeepSeek-V3", "deepseek-v3"),
+        ("Kimi-K2-Instruct", "kimi-k2"),
+        ("Qwen3-235B-A22B", "qwen3-235b-a22b"),
+        ("Qwen3-VL-235B-A22B-Instruct", "qwen3-235b-a22b"),
+        ("Meta-Llama-3.1-405B", "llama-3.1-405b"),
+        ("Mixtral-8x22B-v0.1", "mixtral-8x22b"),
+        ("MiniMax-M2.5", "minimax-m2"),
+    ],
+)
+def test_a_published_file_gives_the_catalogue_numbers(name: str, catalogue: str) -> None:
+    told = ("name", "family", "source", "notes")
+    one, other = (
+        {key: value for key, value in model.to_dict().items() if key not in told}
+        for model in (load_model(CONFIGS / f"{name}.config.json"), load_model(catalogue))
+    )
+    assert one == other
+
+
+def test_expert_width_is_the_key_the_family_means() -> None:
+    assert load_model(CONFIGS / "Qwen3-235B-A22B.config.json").expert_params == 3 * 4096 * 1536
+    assert load_model(CONFIGS / "Mixtral-8x22B-v0.1.config.json").expert_params == 3 * 6144 * 16384
+    assert load_model(CONFIGS / "MiniMax-M2.5.config.json").expert_params == 3 * 3072 * 1536
+
+
+def test_queries_without_a_latent() -> None:
+    model = load_model(CONFIGS / "deepseek-v2-lite.config.json")
+    by_hand = 2048 * 16 * 192 + 2048 * 576 + 512 * 16 * 256 + 16 * 128 * 2048
+    assert model.attention_params == by_hand
+    assert model.shared_params == 2 * 3 * 2048 * 1408
+    # DeepSeek-V2-Lite model card: 15.7 B total, 2.4 B active (without the 0.2 B embedding).
+    assert model.total_params / 1e9 == pytest.approx(15.7, abs=0.05)
+    assert (model.active_params - model.embedding_params) / 1e9 == pytest.approx(2.4, abs=0.06)
+
+
+def test_qwen2_biases_and_kv(tmp_path: Path) -> None:
+    # Qwen2.5-72B: 327.680 KB of KV per token, arXiv 2505.09343, table 1.
+    sizes = {"num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8}
+    config = {"model_type": "qwen2", "intermediate_size": 29568, "vocab_size": 152064, **sizes}
+    model = load(tmp_path, config)
+    assert model.kv_bytes_per_token == 327_680
+    assert model.attention_params == 2 * 8192 * 8192 + 2 * 8192 * 1024 + 8192 + 2 * 1024
+    assert any("bf16 taken" in note for note in model.notes)
+
+
+def test_a_directory_stands_for_its_config(tmp_path: Path) -> None:
+    load(tmp_path, case("Qwen3-32B"))
+    assert load_model(str(tmp_path)).name == tmp_path.name
+
+
+def test_a_tied_head_is_not_counted_twice(tmp_path: Path) -> None:
+    tied = load(tmp_path, case("Qwen3-32B") | {"tie_word_embeddings": True})
+    untied = load(tmp_path, case("Qwen3-32B"))
+    assert tied.head_params == 0
+    assert untied.total_params - tied.total_params == 151936 * 5120
+
+
+def test_sparse_step_and_dense_layers(tmp_path: Path) -> None:
+    change = {"num_hidden_layers": 6, "decoder_sparse_step": 2, "mlp_only_layers": [3]}
+    model = load(tmp_path, case("Qwen3-235B-A22B") | change)
+    assert model.moe_layer_mask == (False, True, False, False, False, True)
+    assert model.dense_params == 3 * 4096 * 12288
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"use_sliding_window": False, "sliding_window": 9}, (None,) * 4),
+        ({"use_sliding_window": True, "sliding_window": 9, "max_window_layers": 3}, (None, None, None, 9)),
+        (
+            {
+                "use_sliding_window": True,
+                "sliding_window": 9,
+                "layer_types": ["full_attention", "sliding_attention"] * 2,
+            },
+            (None, 9, None, 9),
+        ),
+    ],
+)
+def test_windows(tmp_path: Path, change: dict[str, object], expected: tuple[int | None, ...]) -> None:
+    assert load(tmp_path, case("Qwen3-32B") | {"num_hidden_layers": 4} | change).attention_window == expected
+
+
+def test_mixtral_and_mistral_slide_in_every_layer(tmp_path: Path) -> None:
+    model = load(tmp_path, case("Mixtral-8x22B-v0.1") | {"sliding_window": 4096})
+    assert model.attention_window == (4096,) * 56
+    dense = load(tmp_path, case("Mixtral-8x22B-v0.1") | {"sliding_window": 4096, "model_type": "mistral"})
+    assert (dense.attention_window, dense.is_moe) == ((4096,) * 56, False)
+
+
+def test_gpt_oss_without_layer_types_alternates(tmp_path: Path) -> None:
+    sizes = {"num_hidden_layers": 4, "hidden_size": 2880, "vocab_size": 201088, "head_dim": 64, "sliding_window": 128}
+    heads = {"num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 2880}
+    experts = {"num_local_experts": 128, "experts_per_token": 4, "quantization_config": {"quant_method": "mxfp4"}}
+    model = load(tmp_path, {"model_type": "gpt_oss", **sizes, **heads, **experts})
+    assert model.attention_window == (128, None, 128, None)
+    assert model.unquantised == ("attention", "router", "embedding", "head")
+
+
+QUANTISATIONS: list[tuple[dict[str, object], str, tuple[str, ...]]] = [
+    (FP8, "fp8", ()),
+    ({**FP8, "modules_to_not_convert": ["lm_head", "mlp.gate"]}, "fp8", ("router", "head")),
+    ({**FP8, "modules_to_not_convert": ["model.layers.0.mlp.gate"]}, "fp8", ()),
+    ({**FP8, "ignored_layers": ["re:.*self_attn.*", "model.embed_tokens"]}, "fp8", ("attention", "embedding")),
+    ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, "nvfp4", ("embedding", "head")),
+    ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8", ("embedding",)),
+    ({"quant_method": "awq", "bits": 4}, "int4", ("router", "embedding", "head")),
+    ({"quant_method": "gptq", "bits": 8, "lm_head": True}, "int8", ("router", "embedding")),
+    ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4", ("embedding", "head")),
+]
+
+
+@pytest.mark.parametrize(("config", "dtype", "unquantised"), QUANTISATIONS)
+def test_quantisation(tmp_path: Path, config: dict[str, object], dtype: str, unquantised: tuple[str, ...]) -> None:
+    model = load(tmp_path, case("Qwen3-235B-A22B") | {"quantization_config": config})
+    assert (model.weight_dtype, model.other_dtype, model.unquantised) == (dtype, "bf16", unquantised)
+
+
+@pytest.mark.parametrize(
+    ("weights", "dtype"),
+    [
+        ({"num_bits": 8, "type": "float"}, "fp8"),
+        ({"num_bits": 8, "type": "int"}, "int8"),
+        ({"num_bits": 4, "type": "int", "group_size": 32}, "int4"),
+        ({"num_bits": 4, "type": "float", "group_size": 16}, "nvfp4"),
+        ({"num_bits": 4, "type": "float", "group_size": 32}, "mxfp4"),
+    ],
+)
+def test_compressed_tensors(tmp_path: Path, weights: dict[str, object], dtype: str) -> None:
+    gates = [f"model.layers.{layer}.mlp.gate" for layer in range(94)]
+    groups = {"config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
+    config = {"quant_method": "compressed-tensors", "ignore": ["lm_head", *gates], **groups}
+    model = load(tmp_path, case("Qwen3-235B-A22B") | {"quantization_config": config})
+    assert (model.weight_dtype, model.unquantised) == (dtype, ("router", "embedding", "head"))
+
+
+def test_a_part_left_out_in_places_is_noted(tmp_path: Path) -> None:
+    config = FP8 | {"modules_to_not_convert": ["model.layers.0.mlp.gate"]}
+    model = load(tmp_path, case("Qwen3-235B-A22B") | {"quantization_config": config})
+    assert any("1% of the router" in note for note in model.notes)
+
+
+def test_every_missing_key_is_said_at_once(tmp_path: Path) -> None:
+    found = faults(tmp_path, {"model_type": "deepseek_v3"})
+    wanted = {"num_hidden_layers", "hidden_size", "vocab_size", "n_routed_experts", "kv_lora_rank", "v_head_dim"}
+    assert found.keys() >= wanted | {"num_experts_per_tok", "first_k_dense_replace", "num_attention_heads"}
+    assert "looked for n_routed_experts, num_local_experts" in found["n_routed_experts"]
+
+
+def test_nested_faults_carry_the_whole_key(tmp_path: Path) -> None:
+    config = case("Qwen3-VL-235B-A22B-Instruct")
+    del config["text_config"]["head_dim"]
+    config["quantization_config"] = {"quant_method": "fp9"}
+    found = faults(tmp_path, config)
+    assert found.keys() == {"text_config.head_dim", "quantization_config.quant_method"}
+    assert "Did you mean 'fp8'" in found["quantization_config.quant_method"]
+    assert faults(tmp_path, {"model_type": "qwen3_vl_moe"}).keys() == {"text_config"}
+
+
+@pytest.mark.parametrize("value", [None, "61", True, 61.0, -1, 0, [61], {}])
+def test_a_number_that_is_none_is_said(tmp_path: Path, value: object) -> None:
+    found = faults(tmp_path, case("DeepSeek-V3") | {"num_hidden_layers": value})
+    assert found.keys() == {"num_hidden_layers"}
+    assert "positive whole number" in found["num_hidden_layers"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "place"),
+    [
+        ("DeepSeek-V3", {"num_experts_per_tok": 257}, "num_experts_per_tok"),
+        ("DeepSeek-V3", {"first_k_dense_replace": 62}, "first_k_dense_replace"),
+        ("DeepSeek-V3", {"topk_group": 9}, "topk_group"),
+        ("DeepSeek-V3", {"n_group": 7}, "n_group"),
+        ("DeepSeek-V3", {"num_local_experts": 255}, "num_local_experts"),
+        ("DeepSeek-V3", {"num_hidden_layers": 10**9}, "num_hidden_layers"),
+        ("DeepSeek-V3", {"hidden_size": 10**400}, "hidden_size"),
+        ("DeepSeek-V3", {"tie_word_embeddings": "no"}, "tie_word_embeddings"),
+        ("DeepSeek-V3", {"torch_dtype": "float17"}, "torch_dtype"),
+        ("DeepSeek-V3", {"quantization_config": []}, "quantization_config"),
+        ("Qwen3-235B-A22B", {"num_key_value_heads": 128}, "num_key_value_heads"),
+        ("Qwen3-235B-A22B", {"mlp_only_layers": [94]}, "mlp_only_layers"),
+        ("Qwen3-32B", {"use_sliding_window": True, "sliding_window": 8, "layer_types": ["chunked"]}, "layer_types"),
+        ("Mixtral-8x22B-v0.1", {"hidden_size": 6145}, "hidden_size"),
+        ("Qwen3-32B", {"quantization_config": {"quant_method": "awq", "bits": [4]}}, "quantization_config.bits"),
+        (
+            "Qwen3-32B",
+            {"quantization_config": {"quant_method": "compressed-tensors"}},
+            "quantization_config.config_groups",
+        ),
+    ],
+)
+def test_what_is_at_odds_is_said(tmp_path: Path, name: str, change: dict[str, object], place: str) -> None:
+    assert faults(tmp_path, case(name) | change).keys() == {place}
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("GLM-5.2", "glm_moe_dsa"),
+        ("Nemotron-H-56B-Base-8K", "nemotron_h"),
+        ("Step-3.7-Flash", "step3p7"),
+        ("llama-4-scout-17b-16e-instruct-fp8-dynamic", "llama4"),
+    ],
+)
+def test_a_family_that_is_not_modelled_is_refused(name: str, family: str) -> None:
+    with pytest.raises(InputError, match=f"model_type = '{family}': is a family that is not supported") as error:
+        load_model(CONFIGS / f"{name}.config.json")
+    assert "Supported: deepseek_v2" in str(error.value)
+
+
+def test_an_unknown_family_lists_the_known(tmp_path: Path) -> None:
+    assert "Did you mean 'mixtral'" in faults(tmp_path, {"model_type": "mixtrall"})["model_type"]
+
+
+def test_a_config_without_model_type_says_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"looked for model_type, text_config\.model_type; keys dim"):
+        load_model(CONFIGS / "deepseek-native-config_671B.json")
+    assert "model_type" in faults(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{\n  'a': 1}", "line 2, column 3"),
+        ("", "line 1"),
+        ("[1]", "one JSON object"),
+        ("[" * 100_000, "too deep"),
+        ("9" * 5000, "not a config"),
+    ],
+)
+def test_what_is_not_a_config_is_said(tmp_path: Path, text: str, said: str) -> None:
+    assert any(said in message for message in faults(tmp_path, text).values())
+
+
+def test_names_and_paths_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"neither a model of the catalogue nor a file.*Did you mean 'deepseek-v3'"):
+        load_model("deepseek-v33")
+    for path in ("nothing/config.json", "nothing.json", tmp_path / "nothing"):
+        with pytest.raises(InputError, match="there is no such file"):
+            load_model(path)
+    with pytest.raises(InputError, match=r"has no config\.json"):
+        load_model(tmp_path)
+    with pytest.raises(InputError, match="Did you mean 'deepseek-v3'"):
+        load_model("deepseek-ai/DeepSeek-V3")
+
+
+def test_every_catalogue_model_names_its_source() -> None:
+    for name in list_models():
+        assert "confidence" in load_model(name).source
