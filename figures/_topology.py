@@ -1,0 +1,196 @@
+"""What is wired to what, and which wires are busy?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import networkx as nx
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
+from matplotlib.ticker import PercentFormatter
+
+from collectives import Cost
+from figures._boxes import Spot
+from figures._layout import Layout, lay_out
+from figures._scene import Scene, scene
+from figures._style import BLUE, GREEN, GREY, INK, LOAD, ORANGE, PALE, PURPLE, VERMILION, house, root_figure, title
+from figures._wires import Wire, run
+from topo import Fabric
+
+__all__ = ["draw_topology"]
+
+#: Node kind -> fill, edge and name; a switch is told apart by where it stands.
+_NODES = {
+    "gpu": (GREEN, INK, "GPU"), "host": (GREEN, INK, "host"), "scale-up": ("#CFE3F1", BLUE, "scale-up switch"),
+    "switch": ("#F9DFCF", VERMILION, "scale-out switch"), "pcie": ("#F3DDE9", PURPLE, "PCIe switch"),
+    "nic": (ORANGE, INK, "NIC"), "cpu": (GREY, INK, "CPU"),
+    "other": ("white", INK, "other"),
+}  # fmt: skip
+_LINKS = {"scale-up": BLUE, "scale-out": VERMILION, "pcie": PURPLE, "other": GREY}
+_TITLE_SIZE = 12.0
+
+
+def draw_topology(graph: nx.Graph[str] | Fabric, cost: Cost | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a topology: a box per scale-up domain, the switches of its fabric in rows above.
+
+    Parameters
+    ----------
+    graph : networkx.Graph, networkx.DiGraph or Fabric
+        From `topo.load` or built by hand; whatever attributes it lacks are inferred. What
+        is too much to be read is drawn as "… 12 more", with the links of what it stands for.
+    cost : Cost, optional
+        What `collectives.cost` returns for this graph; links are then coloured by the
+        utilisation of their busier direction, a bundle by its busiest link.
+    ax : Axes, optional
+        Where to draw; text and lines shrink with it. By default a new figure of a size at
+        which text has 7 to 12 points.
+
+    Returns
+    -------
+    Axes
+        The one passed in, or the new one.
+
+    Raises
+    ------
+    InputError
+        What is no graph, or a cost of another graph.
+
+    Examples
+    --------
+    >>> import topo, collectives
+    >>> graph = topo.load("gb200-nvl72", domains=2)
+    >>> ax = draw_topology(graph, collectives.cost(graph, "all_to_all", 1e9))
+    >>> ax.get_title(loc="left")
+    'gb200-nvl72 x 2: 144 GPUs, all-to-all bound by scale-out'
+    """
+    seen = scene(graph, None if cost is None else cost.loads, 0.0 if cost is None else cost.seconds)
+    layout = lay_out(seen, foot=20.0 if cost is None else 58.0)
+    with house():
+        ax = ax or _fitting(layout)
+        zoom = _set_up(ax, layout)
+        _draw_frames(ax, layout, zoom)
+        _draw_wires(ax, run(seen, layout), zoom)
+        _draw_nodes(ax, seen, layout, zoom)
+        for t in layout.texts:
+            ax.text(
+                t.x, t.y, t.text, fontsize=t.size * zoom, ha=t.ha, va=t.va, rotation=t.rotation, color=INK, zorder=6
+            )
+        _draw_keys(ax, seen, layout, cost, zoom)
+        title(
+            ax,
+            _heading(seen, cost),
+            (layout.width - 20.0) * zoom,
+            _TITLE_SIZE * min(1.0, max(zoom, 0.75)),
+            x=14.0 / layout.width,
+        )
+    return ax
+
+
+def _fitting(layout: Layout) -> Axes:
+    """Return Axes in a figure in which a unit is a point, with room for two lines of title."""
+    above = 44.0
+    figure = Figure(figsize=(layout.width / 72, (layout.height + above) / 72))
+    return figure.add_axes((0.0, 0.0, 1.0, layout.height / (layout.height + above)))
+
+
+def _set_up(ax: Axes, layout: Layout) -> float:
+    """Frame the Axes; return the points that a unit of the layout has in it."""
+    ax.set(xlim=(0, layout.width), ylim=(0, layout.height), aspect="equal")
+    ax.set_axis_off()
+    extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
+    return float(min(extent.width / layout.width, extent.height / layout.height) * 72 / dpi)
+
+
+def _draw_frames(ax: Axes, layout: Layout, zoom: float) -> None:
+    for frame in layout.frames:
+        s = frame.spot
+        edge = {"edgecolor": GREY, "linestyle": (0, (3, 2))} if frame.elided else {"edgecolor": INK, "linestyle": "-"}
+        ax.add_patch(FancyBboxPatch(
+            (s.x - s.w / 2, s.y - s.h / 2), s.w, s.h, boxstyle="round,pad=0,rounding_size=3", linewidth=0.9 * zoom,
+            facecolor="white" if frame.elided else PALE, zorder=4 if frame.elided else 0, gid="frame", **edge,
+        ))  # fmt: skip
+    for s in layout.trays:
+        ax.add_patch(_rectangle(s, facecolor="white", edgecolor="#C9CED3", linewidth=0.5 * zoom, zorder=1))
+
+
+def _rectangle(s: Spot, **looks: object) -> Rectangle:
+    return Rectangle((s.x - s.w / 2, s.y - s.h / 2), s.w, s.h, **looks)  # type: ignore[arg-type]
+
+
+def _draw_wires(ax: Axes, wires: Sequence[Wire], zoom: float) -> None:
+    """Draw the lines, wider for more bandwidth, the busier on top."""
+    most = max((wire.bandwidth for wire in wires if not wire.elided), default=0.0)
+    wires = sorted(wires, key=lambda wire: wire.utilisation or 0.0)
+    most_wide = 2.1 * min(1.0, (40 / max(1, sum(wire.trunk for wire in wires))) ** 0.5)  # many lines: all thinner
+    share = [min(1.0, wire.bandwidth / most if most else 0.0) ** 0.5 for wire in wires]
+    widths = [zoom * min(wire.room, 0.5 + most_wide * s) for wire, s in zip(wires, share, strict=True)]
+    colours = [_LINKS[w.kind] if w.utilisation is None else LOAD(min(1.0, w.utilisation)) for w in wires]
+    lines = LineCollection([w.points for w in wires], colors=colours, linewidths=widths, zorder=2, capstyle="butt",
+                           joinstyle="round", alpha=0.9)  # fmt: skip
+    lines.set_gid("links")
+    ax.add_collection(lines, autolim=False)
+
+
+def _looks(seen: Scene, layout: Layout) -> dict[str, str]:
+    """Return a row of `_NODES` for every node that is drawn."""
+    hubs, looks = seen.hubs, {}
+    for node in layout.spots:
+        if node in seen.kinds:
+            inside = seen.kinds[node] == "switch" and layout.level[node] == 0
+            looks[node] = ("scale-up" if node in hubs else "pcie") if inside else seen.kinds[node]
+    return looks
+
+
+def _draw_nodes(ax: Axes, seen: Scene, layout: Layout, zoom: float) -> None:
+    for node, look in _looks(seen, layout).items():
+        s, (fill, edge, _) = layout.spots[node], _NODES[look]
+        ax.add_patch(_rectangle(s, facecolor=fill, edgecolor=edge, linewidth=0.6 * zoom, zorder=4,
+                                gid=seen.kinds[node]))  # fmt: skip
+        if node in seen.ranks and s.w > 12:
+            ax.text(s.x, s.y, str(seen.ranks[node]), fontsize=7.5 * zoom, ha="center", va="center_baseline",
+                    color="white", zorder=6)  # fmt: skip
+
+
+def _draw_keys(ax: Axes, seen: Scene, layout: Layout, cost: Cost | None, zoom: float) -> None:
+    """Explain colours below the drawing: nodes, and links by kind or by load."""
+    present = set(_looks(seen, layout).values())
+    keys: list[Patch | Line2D] = [
+        Patch(facecolor=fill, edgecolor=edge, linewidth=0.6 * zoom, label=label)
+        for name, (fill, edge, label) in _NODES.items() if name in present
+    ]  # fmt: skip
+    if cost is None:
+        kinds = dict.fromkeys(link.kind for link in seen.links)
+        keys += [Line2D([], [], color=_LINKS[kind], linewidth=2 * zoom, label=f"{kind} link")
+                 for kind in _LINKS if kind in kinds]  # fmt: skip
+    if keys:
+        ax.legend(handles=keys, loc="lower left", bbox_to_anchor=(14.0, 4.0 if cost is None else 42.0),
+                  bbox_transform=ax.transData, ncols=len(keys), fontsize=7.5 * zoom, borderaxespad=0.0, borderpad=0.0,
+                  handlelength=1.2, columnspacing=1.2, handletextpad=0.5)  # fmt: skip
+    if cost is not None:
+        _draw_scale(ax, layout, cost, zoom)
+
+
+def _draw_scale(ax: Axes, layout: Layout, cost: Cost, zoom: float) -> None:
+    strip = ax.inset_axes((14.0, 28.0, min(300.0, layout.width - 60.0), 7.0), transform=ax.transData)
+    bar = root_figure(ax).colorbar(ScalarMappable(Normalize(0.0, 1.0), LOAD), cax=strip, orientation="horizontal")
+    bar.ax.xaxis.set_major_formatter(PercentFormatter(1.0))
+    bar.ax.tick_params(labelsize=7.5 * zoom, length=2 * zoom, pad=1.5 * zoom)
+    bar.set_label(f"link utilisation during {cost.kind}", fontsize=8 * zoom, labelpad=1.0)
+    bar.outline.set_linewidth(0.4 * zoom)
+
+
+def _heading(seen: Scene, cost: Cost | None) -> str:
+    hosts = bool(seen.ranks) and seen.kinds[next(iter(seen.ranks))] == "host"
+    what = f"{seen.n_ranks} {'host' if hosts else 'GPU'}{'s' if seen.n_ranks != 1 else ''}"
+    name = f"{seen.name} x {seen.domains}" if seen.domains else seen.name
+    head = f"{name}: {what}" if seen.name else what
+    if cost is not None:
+        by = "the path of one flow" if cost.bottleneck_kind == "path" else cost.bottleneck_kind
+        return f"{head}, {cost.kind.replace('_', '-')} bound by {by}"
+    rows = [level.count for level in seen.levels]
+    return f"{head} under {', '.join(rows)}" if rows else head

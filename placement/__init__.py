@@ -1,0 +1,5 @@
+"""Where experts and layers go, and how big an expert layer can get."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,101 @@
+"""How fast must scale-out be before a layer over several domains beats one domain?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from placement._widths import Terms, WidthStep
+from topo import EDGE_KINDS, NODE_KINDS, Fabric, Routes, route, scale
+
+__all__ = ["scale_out_needed", "scale_out_per_rank"]
+
+#: Factors on the bandwidth of the topology between which the answer is sought.
+_SLOWEST, _FASTEST = 1e-9, 1e9
+
+
+def scale_out_per_rank(fabric: Fabric) -> float:
+    """Return the scale-out bandwidth that leaves GPUs or their NICs, per rank and direction [bytes/s]."""
+    ends = [NODE_KINDS.index(kind) for kind in ("gpu", "nic", "host")]
+    out = fabric.link_kind == EDGE_KINDS.index("scale-out")
+    leaving = out & (fabric.node_kind[fabric.source][:, None] == ends).any(axis=1)
+    return float(fabric.bandwidth[leaving].sum() / fabric.n_ranks)
+
+
+def scale_out_needed(routes: Routes, widths: Sequence[WidthStep], terms: Terms, one_domain: int) -> float:
+    """Return the least scale-out bandwidth at which a group over several domains beats one domain.
+
+    Parameters
+    ----------
+    routes : Routes
+        As the topology is.
+    widths : sequence of WidthStep
+        All widths on it.
+    terms : Terms
+        Budget and overlap.
+    one_domain : int
+        Experts of the best layer within one domain.
+
+    Returns
+    -------
+    float
+        Per GPU and direction [bytes/s]; infinite when no bandwidth does.
+
+    Notes
+    -----
+    At f times the bandwidth an all-to-all that scale-out binds takes at least
+    T(1) - wires + wires / f. That gives a width the least f it could do with; a width
+    that cannot beat the best f so far is passed over, the others are solved on the graph.
+    """
+    faster = _faster(routes)
+    best = math.inf
+    for width in reversed([w for w in widths if w.domains > 1]):
+        n = max(one_domain // width.width + 1, -(-width.model.top_k // width.width))
+        if n > width.slots or not width.keeps(n, terms, 0.0):
+            continue
+        least = _least_possible(width, terms, n)
+        if least >= best:
+            continue
+
+        def keeps(factor: float, width: WidthStep = width, n: int = n) -> bool:
+            return width.keeps(n, terms, width.network(faster(factor))[0])
+
+        best = min(best, _least_factor(keeps, least, min(best, _FASTEST)))
+    return best * scale_out_per_rank(routes.fabric)
+
+
+def _least_possible(width: WidthStep, terms: Terms, n: int) -> float:
+    """Return a factor on scale-out bandwidth below which n experts cannot keep the budget."""
+    room = terms.budget - (width.seconds(n, terms.overlap, 0.0) if terms.overlap == "none" else 0.0)
+    room -= width.all_to_all - width.scale_out_wires
+    if not width.scale_out_wires:
+        return _SLOWEST if room >= 0 else math.inf
+    return width.scale_out_wires / room if room > 0 else math.inf
+
+
+def _faster(routes: Routes) -> Callable[[float], Routes]:
+    """Return routes with scale-out so many times as fast; the last few are kept."""
+    kept: dict[float, Routes] = {}
+
+    def at(factor: float) -> Routes:
+        if factor not in kept:
+            if len(kept) > 8:
+                kept.clear()
+            kept[factor] = route(scale(routes.fabric, kind="scale-out", bandwidth=factor), routes.rule)
+        return kept[factor]
+
+    return at
+
+
+def _least_factor(keeps: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the least factor between two that keeps the budget, to 1e-12 of itself; infinite when none does."""
+    if keeps(low):
+        return low
+    if low >= high or not keeps(high):
+        return math.inf
+    while high > low * (1 + 1e-12):
+        middle = math.sqrt(low * high)
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return high

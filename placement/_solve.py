@@ -1,0 +1,252 @@
+"""Where do experts and layers go, and how good is the answer at least?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collectives import plain
+from placement._experts import ExpertSolution, place_experts
+from placement._stages import cut_layers
+from serving import Layout, Model, PlacementPlan, Step, Workload, chip_numbers, step
+from serving._chip import ChipNumbers
+from serving._operations import expert_part, kv_bytes, local_parts
+from serving._workload import expert_shares
+from serving.laws import expected_experts_hit
+from topo import Fabric, Fault, InputError, Routes, route, suggest
+from topo.units import format_quantity
+
+__all__ = ["OBJECTIVES", "Solution", "solve"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+OBJECTIVES = ("heaviest_gpu",)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """A placement and how good it is at least.
+
+    Attributes
+    ----------
+    plan : PlacementPlan or None
+        None when nothing fits.
+    objective : float
+        Load of the heaviest GPU over the mean, averaged over the MoE layers; 1 for a
+        dense model.
+    bound : float
+        No placement has a smaller one.
+    gap : float
+        objective / bound - 1.
+    status : str
+        "optimal", "feasible" or "infeasible", and why.
+    binding : str
+        What keeps the objective from falling, or what does not fit.
+    layout : Layout
+        The layout solved for.
+    layer_objective, layer_bound : (MoE layers,) float
+        The same for every layer.
+    methods : tuple of str
+        How each layer was solved: "milp" or "greedy".
+    slowest_stage : float
+        Time of the slowest pipeline stage, the least any cut of the layers has [s].
+    step : Step or None
+        The plan costed again by `serving.step`.
+    """
+
+    plan: PlacementPlan | None
+    objective: float
+    bound: float
+    gap: float
+    status: str
+    binding: str
+    layout: Layout
+    layer_objective: Floats
+    layer_bound: Floats
+    methods: tuple[str, ...]
+    slowest_stage: float
+    step: Step | None
+
+    def __repr__(self) -> str:
+        if self.plan is None:
+            return f"Solution({self.status})"
+        return f"Solution({self.status}; max/mean load {self.objective:.4f}, bound {self.bound:.4f}, {self.layout})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, field names as keys."""
+        whole: dict[str, Any] = plain(self, leave_out=("plan",))
+        return whole | {"plan": self.plan.to_dict() if self.plan else None}
+
+
+def solve(
+    graph: nx.Graph[str] | Fabric,
+    model: Model,
+    workload: Workload,
+    *,
+    expert_load: ArrayLike | None = None,
+    objective: str = "heaviest_gpu",
+    layout: Layout | None = None,
+    time_limit: float | None = None,
+    routing: str | Routes = "ecmp",
+) -> Solution:
+    """Place a model's layers on stages and its experts on GPUs.
+
+    Layers are cut exactly: the slowest stage is as fast as any cut within HBM allows.
+    Experts of a layer go to ceil(experts / ep) slots per GPU: exactly up to 16 experts x
+    8 GPUs, beyond that greedily with swaps, always beside a bound no placement beats.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or Fabric
+        The topology, with chips.
+    model, workload : records
+        What runs.
+    expert_load : (experts,) or (MoE layers, experts) array, optional
+        Relative loads; uniform by default.
+    objective : {"heaviest_gpu"}, optional
+        The load of the heaviest GPU.
+    layout : Layout, optional
+        By default ep is the largest scale-up domain (1 for a dense model) and pp the
+        fewest stages that fit into HBM.
+    time_limit : float, optional
+        For the exact solver, per layer [s]. Without it the answer does not depend on the
+        machine's speed.
+    routing : str or Routes, optional
+        For costing the plan.
+
+    Returns
+    -------
+    Solution
+        Infeasible is a status with what does not fit.
+
+    Raises
+    ------
+    InputError
+        Bad graph, loads, objective or time limit.
+
+    Examples
+    --------
+    >>> import topo, serving
+    >>> rack = topo.load("gb200-nvl72")
+    >>> solve(rack, serving.load_model("deepseek-v3"), serving.Workload(batch_per_gpu=114)).status
+    'optimal'
+    """
+    if objective not in OBJECTIVES:
+        raise InputError(Fault("objective", objective, "is not known", suggest(str(objective), OBJECTIVES)))
+    if time_limit is not None and not (isinstance(time_limit, int | float) and time_limit > 0):
+        raise InputError(Fault("time_limit", time_limit, "must be above zero [s]", "Leave it out, or give seconds."))
+    routes = route(graph, routing)
+    shares = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
+    cut = _cut(routes, model, workload, layout)
+    if cut is None:
+        return _infeasible(routes, model, workload, layout)
+    chosen, layer_stage, slowest = cut
+    layers = _place_layers(shares, chosen.ep, time_limit)
+    rank = np.stack([layer.rank for layer in layers]) if layers else np.zeros((0, 0), dtype=np.intp)
+    expert = np.tile(np.arange(model.n_experts), (len(layers), 1))
+    plan = PlacementPlan(expert, rank, layer_stage, chosen.ep, chosen.pp)
+    costed = step(routes.fabric, model, workload, layout=chosen, plan=plan, expert_load=expert_load, routing=routes)
+    return _summary(plan, layers, chosen, slowest, costed)
+
+
+def _summary(
+    plan: PlacementPlan, layers: list[ExpertSolution], layout: Layout, slowest: float, costed: Step
+) -> Solution:  # fmt: skip
+    heavy = np.array([layer.heaviest for layer in layers]) * layout.ep
+    bound = np.array([layer.bound for layer in layers]) * layout.ep
+    objective = float(heavy.mean()) if layers else 1.0
+    least = float(bound.mean()) if layers else 1.0
+    gap = max(0.0, objective / least - 1)
+    stopped = sorted({layer.stopped for layer in layers if layer.stopped})
+    open_gap = f"feasible, gap {100 * gap:.3g} %{'; ' + '; '.join(stopped) if stopped else ''}"
+    return Solution(
+        plan=plan, objective=objective, bound=least, gap=gap,
+        status="optimal" if gap <= 1e-9 else open_gap, binding=_binding(layers, layout),
+        layout=layout, layer_objective=heavy, layer_bound=bound,
+        methods=tuple(layer.method for layer in layers), slowest_stage=slowest, step=costed,
+    )  # fmt: skip
+
+
+def _binding(layers: list[ExpertSolution], layout: Layout) -> str:
+    if not layers:
+        return "no experts to place"
+    worst = max(layers, key=lambda layer: layer.heaviest)
+    slots = int(np.bincount(worst.rank, minlength=layout.ep).max())
+    if worst.heaviest * layout.ep <= 1 + 1e-9:
+        return "nothing: every GPU has the mean load"
+    return f"whole experts: {len(worst.rank)} on {layout.ep} GPUs, up to {slots} each"
+
+
+def _place_layers(shares: Floats, ep: int, time_limit: float | None) -> list[ExpertSolution]:
+    """Solve every layer; layers of equal loads are solved once."""
+    solved: dict[bytes, ExpertSolution] = {}
+    found = []
+    for row in shares:
+        key = row.tobytes()
+        if key not in solved:
+            solved[key] = place_experts(row, ep, -(-len(row) // ep), time_limit)
+        found.append(solved[key])
+    return found
+
+
+def _cut(
+    routes: Routes, model: Model, workload: Workload, layout: Layout | None
+) -> tuple[Layout, Ints, float] | None:  # fmt: skip
+    """Return the layout (as asked, or with the fewest stages that fit), the layers' stages and the slowest stage."""
+    if layout is not None:
+        cut = _cut_for(routes, model, workload, layout)
+        return None if cut is None else (layout, *cut)
+    ep = int(routes.fabric.domain_sizes.max()) if model.is_moe else 1
+    for pp in range(1, min(model.layers, routes.fabric.n_ranks // ep) + 1):
+        candidate = Layout(ep, pp=pp)
+        cut = _cut_for(routes, model, workload, candidate)
+        if cut is not None:
+            return (candidate, *cut)
+    return None
+
+
+def _cut_for(
+    routes: Routes, model: Model, workload: Workload, layout: Layout
+) -> tuple[Ints, float] | None:  # fmt: skip
+    ranks = routes.fabric.group(min(layout.ep * layout.pp, routes.fabric.n_ranks))
+    chip = chip_numbers(routes.fabric, ranks)
+    heaviest = int(workload.batch_of(layout.ep).max())
+    held = -(-model.n_experts // layout.ep) if model.is_moe else 0
+    seconds, n_bytes = [], []
+    for i in range(model.layers):
+        last = i == model.layers - 1
+        time = sum(part.seconds for part in local_parts(model, workload, chip, heaviest, [i], head=last))
+        if model.moe_layer_mask[i]:
+            time += _experts_seconds(model, workload, chip, held, float(workload.batch_of(layout.ep).sum()))
+        tied = last and layout.pp > 1 and not model.head_params  # the last stage holds the embedding too
+        ends = model.bytes_of("embedding") * ((i == 0) + tied) + model.bytes_of("head") * last
+        seconds.append(time)
+        kv = kv_bytes(model, workload, [i]) * heaviest * layout.pp
+        n_bytes.append(model.layer_weight_bytes(i, held) + ends + kv)
+    return cut_layers(seconds, n_bytes, layout.pp, chip.hbm_bytes * (1 - workload.hbm_reserve))
+
+
+def _experts_seconds(model: Model, workload: Workload, chip: ChipNumbers, held: int, tokens: float) -> float:
+    """Return the routed experts of one layer, uniformly loaded, on the GPU with most of them [s]."""
+    hit = expected_experts_hit(float(held), model.top_k / model.n_experts, tokens)
+    ours, here = tokens * model.top_k * held / model.n_experts, float(held)
+    return expert_part(model, workload, chip, np.array([ours]), np.array([here]), np.array([hit])).seconds
+
+
+def _infeasible(routes: Routes, model: Model, workload: Workload, layout: Layout | None) -> Solution:
+    """Name what does not fit, for the layout asked for or the one with most stages."""
+    ep = int(routes.fabric.domain_sizes.max()) if model.is_moe else 1
+    tried = layout or Layout(ep, pp=max(1, min(model.layers, routes.fabric.n_ranks // ep)))
+    costed = step(routes.fabric, model, workload, layout=tried, routing=routes)
+    need, room = (format_quantity(n, "bytes") for n in (costed.memory_per_gpu, costed.memory_usable))
+    why = f"{need} per GPU needed, {room} usable at EP {tried.ep}, PP {tried.pp}"
+    none = np.zeros(0)
+    return Solution(
+        None, 0.0, 0.0, 0.0, f"infeasible: {why}", f"HBM capacity: {why}", tried, none, none, (), 0.0,
+        replace(costed, fits=False),
+    )  # fmt: skip

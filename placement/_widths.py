@@ -1,0 +1,189 @@
+"""What is left of a step for routed experts, at every width of the expert-parallel group?
+
+A layer of E = width x n experts is spread over `width` GPUs, n whole experts on each. All
+but the routed experts is worked out once per width; budget and overlap are applied to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import networkx as nx
+import numpy as np
+
+from collectives import cost
+from serving import DTYPE_BYTES, Model, Workload, chip_numbers
+from serving._operations import expert_part, kv_bytes, local_parts, resident_bytes
+from serving.laws import expected_experts_hit
+from topo import Fabric, Routes, route
+from topo.units import format_quantity
+
+__all__ = ["OVERLAPS", "Terms", "WidthStep", "WidthSteps", "width_steps"]
+
+#: none: operations one after the other; full: compute, memory and wires all overlap.
+OVERLAPS = ("none", "full")
+
+
+class Terms(NamedTuple):
+    """What a step must keep: a time for one token through all layers [s], and how operations overlap."""
+
+    budget: float
+    overlap: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WidthSteps:
+    """Every width of one model and workload on one topology.
+
+    Attributes
+    ----------
+    routes : Routes
+        The topology's routes.
+    model, workload : records
+        As given.
+    steps : tuple of WidthStep
+        Widths 1, 2, ... up to all ranks.
+    """
+
+    routes: Routes
+    model: Model
+    workload: Workload
+    steps: tuple[WidthStep, ...]
+
+    def __repr__(self) -> str:
+        return f"WidthSteps({self.model.name} on {self.routes.fabric!r}, widths 1 .. {len(self.steps)})"
+
+    def least_budget(self, n_experts: int, overlap: str = "none") -> tuple[float, int]:
+        """Return the shortest step a layer of so many experts allows, and its width.
+
+        Parameters
+        ----------
+        n_experts : int
+            Routed experts; each GPU holds at most their number over the width, rounded up.
+        overlap : {"none", "full"}, optional
+            As `expert_layer_bound`.
+
+        Returns
+        -------
+        float and int
+            [s] and GPUs; infinite and 0 when it fits into no width's memory.
+        """
+        found = (math.inf, 0)
+        for step in self.steps:
+            n = -(-n_experts // step.width)
+            if n <= step.slots:
+                found = min(found, (step.seconds(n, overlap), step.width))
+        return found
+
+
+def width_steps(
+    graph: nx.Graph[str] | Fabric, model: Model, workload: Workload, *, routing: str | Routes = "ecmp"
+) -> WidthSteps:
+    """Return the step of a MoE model but for its routed experts, at every width up to all ranks.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or Fabric
+        The topology, with chips.
+    model, workload : records
+        Its experts' number plays no part.
+    routing : str or Routes, optional
+        As `collectives.cost`.
+
+    Returns
+    -------
+    WidthSteps
+        For `expert_layer_bound(steps=)`.
+
+    Examples
+    --------
+    >>> import topo, serving
+    >>> work = serving.Workload(batch_per_gpu=114)
+    >>> width_steps(topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b"), work)
+    WidthSteps(mixtral-8x7b on Fabric(hgx-h100-8: 8 ranks in 1 domains, 9 nodes, 16 directed links), widths 1 .. 8)
+    """
+    routes = route(graph, routing)
+    widths = range(1, routes.fabric.n_ranks + 1) if model.is_moe else range(0)
+    return WidthSteps(routes, model, workload, tuple(WidthStep(routes, model, workload, width) for width in widths))
+
+
+class WidthStep:
+    """A group of one width: its step but for the routed experts, and what those add."""
+
+    def __init__(self, routes: Routes, model: Model, workload: Workload, width: int) -> None:
+        self.model, self.workload, self.width = model, workload, width
+        self.group = routes.fabric.group(width)
+        self.domains = len(np.unique(routes.fabric.rank_domain[self.group]))
+        self.batch = workload.batch_of(width)
+        self.chip = chip_numbers(routes.fabric, self.group)
+        layers, heaviest = range(model.layers), int(self.batch.max())
+        self.parts = local_parts(model, workload, self.chip, heaviest, layers)
+        self.fixed = sum(part.seconds for part in self.parts)
+        self.busy_compute = sum(part.compute_seconds for part in self.parts)
+        self.busy_memory = sum(part.memory_seconds for part in self.parts)
+        self.usable = self.chip.hbm_bytes * (1 - workload.hbm_reserve)
+        room = self.usable - resident_bytes(model, layers) - kv_bytes(model, workload, layers) * heaviest
+        self.slots = max(0, math.floor(room / (model.expert_bytes * model.n_moe_layers)))
+        self.all_to_all, self.remote_share, self.scale_out_wires = self.network(routes)
+
+    def network(self, routes: Routes) -> tuple[float, float, float]:
+        """Return dispatch and combine of all layers [s] and the share of copies that leaves its domain.
+
+        Last, the transfer time on scale-out links within the first [s]: at f times the
+        scale-out bandwidth the all-to-all takes at least this over f.
+        """
+        model, work = self.model, self.workload
+        elements = np.tile(self.batch[:, None] * (model.top_k * model.hidden_size / self.width), (1, self.width))
+        seconds, remote, wires = 0.0, 0.0, 0.0
+        for matrix, dtype in ((elements, work.dispatch_dtype), (elements.T, work.combine_dtype)):
+            n_bytes = matrix * DTYPE_BYTES[dtype]
+            result = cost(routes.fabric, "all_to_all_v", n_bytes, ranks=self.group, routing=routes)
+            seconds, remote = seconds + result.seconds, result.remote_share
+            wires += result.bandwidth_seconds if result.bottleneck_kind == "scale-out" else 0.0
+        return seconds * model.n_moe_layers, remote, wires * model.n_moe_layers
+
+    def seconds(self, n: int, overlap: str, all_to_all: float | None = None) -> float:
+        """Return the step time with n experts of every layer on each GPU [s]."""
+        wires = self.all_to_all if all_to_all is None else all_to_all
+        compute, memory = self.expert_seconds(n)
+        if overlap == "none":
+            return self.fixed + max(compute, memory) + wires
+        return max(self.busy_compute + compute, self.busy_memory + memory, wires)
+
+    def expert_seconds(self, n: int) -> tuple[float, float]:
+        """Return compute and memory time of the routed experts of all layers [s]."""
+        if n == 0:
+            return 0.0, 0.0
+        tokens, k = float(self.batch.sum()), self.model.top_k
+        hit = expected_experts_hit(float(n), min(1.0, k / (n * self.width)), tokens)
+        ours = np.array([tokens * k / self.width])
+        part = expert_part(self.model, self.workload, self.chip, ours, np.array([float(n)]), np.array([hit]))
+        return part.compute_seconds * self.model.n_moe_layers, part.memory_seconds * self.model.n_moe_layers
+
+    def keeps(self, n: int, terms: Terms, all_to_all: float | None = None) -> bool:
+        """Whether n experts per GPU keep the budget, rounding aside."""
+        return self.seconds(n, terms.overlap, all_to_all) <= terms.budget * (1 + 1e-12)
+
+    def most(self, terms: Terms) -> int:
+        """Return the most whole experts per GPU within memory and budget; time only grows with their number."""
+        low, high = 0, self.slots
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.keeps(middle, terms) else (low, middle - 1)
+        # A layer of fewer experts than a token goes to is none.
+        return low if low * self.width >= self.model.top_k else 0
+
+    def binding(self, terms: Terms) -> str:
+        """Say what stops one more expert per GPU."""
+        n = self.most(terms)
+        if n == self.slots and self.keeps(n + 1, terms):
+            return f"HBM capacity: {format_quantity(self.usable, 'bytes')} usable per GPU"
+        compute, memory = self.expert_seconds(max(1, n))
+        times = {f"{part.name} ({part.resource})": part.seconds for part in self.parts}
+        times["routed experts (memory)" if memory >= compute else "routed experts (compute)"] = max(compute, memory)
+        times["all-to-all (network)"] = self.all_to_all
+        longest = max(times, key=lambda name: times[name])
+        budget, share = format_quantity(terms.budget, "seconds"), format_quantity(times[longest], "seconds", 3)
+        return f"step budget of {budget}: {longest} takes {share}"

@@ -1,0 +1,209 @@
+"""The commands that look at designs, models and the installation."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rackbound._options import Domains, Json, Settings, overrides_of
+from rackbound._output import emit_json, envelope, say, show_table
+from rackbound._reports import assumed
+from topo import EDGE_KINDS, Fabric, hop_counts, list_designs, load, load_design
+from topo.units import format_quantity
+
+__all__ = ["design", "doctor", "model"]
+
+design = typer.Typer(no_args_is_help=True, help="Look at rack designs.")
+model = typer.Typer(no_args_is_help=True, help="Look at models.")
+
+
+@design.command("list")
+def design_list(as_json: Json = False) -> None:
+    """List the catalogue's designs."""
+    designs = [load_design(name) for name in list_designs()]
+    if as_json:
+        rows = [
+            {"name": d.design.name, "title": d.design.title, "aliases": list(d.design.aliases),
+             "domain_size": d.design.domain_size, "hbm_bytes": d.chip.hbm_bytes,
+             "hbm_bandwidth": d.chip.hbm_bandwidth, "scale_up": d.scale_up.bandwidth,
+             "scale_out": d.scale_out.bandwidth if d.scale_out else None} for d in designs
+        ]  # fmt: skip
+        emit_json(envelope("design-list/1", {}, (), rows))
+        return
+    show_table(
+        "Designs (bandwidths per GPU and direction)",
+        ("name", "GPUs in a domain", "scale-up", "HBM", "HBM bandwidth", "scale-out", "title"),
+        ((d.design.name, str(d.design.domain_size),
+          f"{format_quantity(d.scale_up.bandwidth, 'bandwidth')} {d.scale_up.shape}",
+          format_quantity(d.chip.hbm_bytes, "bytes"), format_quantity(d.chip.hbm_bandwidth, "bandwidth"),
+          format_quantity(d.scale_out.bandwidth, "bandwidth") if d.scale_out else "none", d.design.title)
+         for d in designs),
+    )  # fmt: skip
+
+
+@design.command("show")
+def design_show(
+    name: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
+    domains: Domains = 2,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Show a design: its numbers, their sources, and the graph it makes."""
+    overrides = overrides_of(settings)
+    shown = load_design(name, overrides)
+    domains = domains if shown.scale_out else min(domains, 1)
+    fabric = Fabric.from_graph(load(name, domains, overrides))
+    links = [(kind, int((fabric.link_kind == k).sum()) // 2, int(fabric.lanes[fabric.link_kind == k].sum()) // 2)
+             for k, kind in enumerate(EDGE_KINDS) if (fabric.link_kind == k).any()]  # fmt: skip
+    hops = hop_counts(fabric)
+    histogram = {str(h): int((hops == h).sum()) for h in sorted({int(x) for x in hops.flat}) if h > 0}
+    if as_json:
+        results = {
+            "name": shown.design.name, "title": shown.design.title, "numbers": _numbers(shown, echo=False),
+            "sources": shown.sources, "gpus": fabric.n_ranks, "nodes": len(fabric.labels),
+            "edges": {kind: {"edges": edges, "lanes": lanes} for kind, edges, lanes in links},
+            "hops_between_gpus": histogram,
+        }  # fmt: skip
+        inputs = {"design": name, "domains": domains, "settings": overrides}
+        emit_json(envelope("design-show/1", inputs, fabric.assumptions, results))
+        return
+    say(f"{shown.design.name}: {shown.design.title or 'no title'}\n")
+    rows = ((key, str(value), _source(shown.sources, key)) for key, value in _numbers(shown, echo=True).items())
+    show_table("Numbers (bandwidths per GPU and direction, latencies per link)", ("key", "value", "source"), rows)
+    say(f"\nAs {domains} domains: {fabric.n_ranks} GPUs, {len(fabric.labels) - fabric.n_ranks} switches; edges "
+        + ", ".join(f"{edges} {kind} ({lanes} cables)" for kind, edges, lanes in links))  # fmt: skip
+    pairs = ", ".join(f"{count} at {hop}" for hop, count in histogram.items()) or "none"
+    say(f"Hops between GPUs (ordered pairs): {pairs}")
+    assumed(fabric.assumptions)
+
+
+def _source(sources: dict[str, str], key: str) -> str:
+    """Return the source of a key or of the table it stands in."""
+    return sources.get(key) or sources.get(key.rpartition(".")[0], "")
+
+
+_ECHO: dict[str, Any] = {"hbm_bytes": "bytes", "power": "watts", "latency": "seconds"}
+
+
+def _numbers(shown: Any, echo: bool) -> dict[str, Any]:
+    """Dotted key -> value of a design, in SI or as the one canonical text."""
+    found: dict[str, Any] = {}
+    for table in ("design", "chip", "scale_up", "scale_out"):
+        record = getattr(shown, table)  # a design need not have a scale_out
+        for key, value in vars(record).items() if record else ():
+            if isinstance(value, dict):
+                found |= {f"{table}.{key}.{k}": format_quantity(v, "flops") if echo else v for k, v in value.items()}
+            elif echo and isinstance(value, float) and key != "oversubscription":
+                found[f"{table}.{key}"] = format_quantity(value, _ECHO.get(key, "bandwidth"))
+            elif value is not None and value != "" and value != ():
+                found[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+@design.command("check")
+def design_check(
+    name: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
+    domains: Domains = 2,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Check a design file and the graph it makes; faults end with 2."""
+    overrides = overrides_of(settings)
+    shown = load_design(name, overrides)
+    count = domains if shown.scale_out else 1
+    fabric = Fabric.from_graph(load(name, count, overrides))
+    if as_json:
+        inputs = {"design": name, "domains": count, "settings": overrides}
+        emit_json(envelope("design-check/1", inputs, fabric.assumptions, {"name": shown.design.name, "faults": []}))
+        return
+    say(f"{name}: no faults, as a file and as a graph of {count} domains ({fabric.n_ranks} GPUs)")
+    assumed(fabric.assumptions)
+
+
+@model.command("list")
+def model_list(as_json: Json = False) -> None:
+    """List the catalogue's models."""
+    from serving import list_models, load_model
+
+    models = [load_model(name) for name in list_models()]
+    if as_json:
+        rows = [{key: m.to_dict()[key] for key in _MODEL_ROW} for m in models]
+        emit_json(envelope("model-list/1", {}, (), rows))
+        return
+    show_table(
+        "Models", ("name", "parameters", "active", "layers", "experts", "weights", "KV per token (BF16)"),
+        ((m.name, f"{m.total_params / 1e9:.1f} B", f"{m.active_params / 1e9:.1f} B", str(m.layers),
+          f"{m.n_experts} top-{m.top_k} in {m.n_moe_layers} layers" if m.is_moe else "none: dense",
+          f"{format_quantity(m.total_weight_bytes, 'bytes')} {m.weight_dtype}",
+          format_quantity(m.kv_bytes_per_token, "bytes")) for m in models),
+    )  # fmt: skip
+
+
+_MODEL_ROW = (
+    "name", "family", "total_params", "active_params", "layers", "n_experts", "top_k", "n_moe_layers",
+    "weight_dtype", "total_weight_bytes", "kv_bytes_per_token",
+)  # fmt: skip
+
+
+@model.command("show")
+def model_show(
+    name: Annotated[str, typer.Argument(help="Catalogue name or a Hugging Face config.json.")], as_json: Json = False
+) -> None:
+    """Show what was read of a model."""
+    from serving import load_model
+
+    shown = load_model(name)
+    if as_json:
+        emit_json(envelope("model-show/1", {"model": name}, shown.notes, shown.to_dict()))
+        return
+    say(f"{shown!r}\n")
+    rows = [(key, f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value))
+            for key, value in shown.to_dict().items()
+            if key not in ("notes", "moe_layer_mask", "attention_window")]  # fmt: skip
+    show_table("What was read (parameters; sizes in bytes)", ("field", "value"), rows)
+    assumed(shown.notes)
+
+
+_FLOORS = ("topo", "collectives", "serving", "placement", "figures")
+_NEEDS = ("networkx", "numpy", "scipy", "matplotlib", "pydantic", "typer", "rich", "lazy-loader")
+
+
+def doctor(as_json: Json = False) -> None:
+    """Say what is installed, and whether a file of yours hides one of the packages."""
+    from rackbound import __version__
+
+    home = Path(__file__).resolve().parent.parent
+    hidden = _hidden(home)
+    versions = {name: version(name) for name in _NEEDS}
+    if as_json:
+        results = {"python": platform.python_version(), "versions": versions, "home": str(home), "hidden": hidden,
+                   "designs": len(list_designs())}  # fmt: skip
+        emit_json(envelope("doctor/1", {}, (), results))
+        return
+    say(f"rackbound {__version__} at {home}, Python {platform.python_version()}, {platform.platform()}")
+    say("  " + ", ".join(f"{name} {number}" for name, number in versions.items()))
+    say(f"  {len(list_designs())} designs in the catalogue")
+    for name, path in hidden.items():
+        say(f"  {path} hides the package {name}: write `from rackbound import {name}`, or rename the file")
+    if not hidden:
+        say("  nothing hides a package")
+
+
+def _hidden(home: Path) -> dict[str, str]:
+    """Floors that `import` would find somewhere else, from the current folder as a script there would."""
+    found: dict[str, str] = {}
+    before, sys.path = sys.path, [str(Path.cwd()), *sys.path]
+    try:
+        for name in _FLOORS:
+            spec = importlib.machinery.PathFinder.find_spec(name, sys.path)
+            if spec is not None and spec.origin and Path(spec.origin).resolve().parent.parent != home:
+                found[name] = spec.origin
+    finally:
+        sys.path = before
+    return found

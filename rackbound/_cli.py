@@ -1,0 +1,206 @@
+"""The command `rackbound`: reads options, calls the floors, prints. Nothing is computed here."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rackbound import _catalogue_commands, _evaluate_command
+from rackbound._options import (
+    Batch,
+    BatchPerGpu,
+    Budget,
+    Context,
+    Domains,
+    Json,
+    ModelName,
+    Overlap,
+    Routing,
+    Settings,
+    budget_seconds,
+    overrides_of,
+    workload_of,
+)
+from rackbound._output import emit_json, envelope, note, say
+from topo import InputError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="How big can an expert layer get before the wires say no?",
+)  # fmt: skip
+app.add_typer(_catalogue_commands.design, name="design")
+app.add_typer(_catalogue_commands.model, name="model")
+app.command()(_evaluate_command.evaluate)
+app.command()(_catalogue_commands.doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from rackbound import __version__
+
+        say(f"rackbound {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """How big can an expert layer get before the wires say no?"""
+
+
+@app.command()
+def cost(
+    design: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
+    kind: Annotated[str, typer.Argument(help="Collective: all_to_all or send.")],
+    n_bytes: Annotated[str, typer.Option("--bytes", help="nccl-tests' size: send buffer of one rank, with unit.")],
+    domains: Domains = 1,
+    ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
+    routing: Routing = "ecmp",
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Cost a collective on a design, hop by hop."""
+    from collectives import cost as costed
+    from topo import load
+    from topo.units import parse_quantity
+
+    size = parse_quantity(n_bytes, "bytes", place="--bytes")
+    result = costed(load(design, domains, overrides_of(settings)), kind, size, ranks=ranks, routing=routing)
+    inputs = {"design": design, "kind": kind, "bytes": size, "domains": domains, "ranks": ranks, "routing": routing}
+    if as_json:
+        inputs["settings"] = overrides_of(settings)
+        emit_json(envelope("cost/1", inputs, result.assumptions, result.to_dict()))
+        return
+    from rackbound._reports import cost_report
+
+    cost_report(design, domains, result)
+
+
+@app.command()
+def step(
+    design: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
+    model: ModelName,
+    ep: Annotated[int | None, typer.Option(help="GPUs the experts are spread over.  [default: all; dense: 1]")] = None,
+    pp: Annotated[int, typer.Option(help="Pipeline stages, each of ep GPUs.")] = 1,
+    batch_per_gpu: BatchPerGpu = None,
+    batch: Batch = None,
+    context: Context = 4096,
+    domains: Domains = 1,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Work out one decode step of a model on a design."""
+    from serving import Layout, load_model
+    from serving import step as stepped
+    from topo import Fabric, load
+
+    work, loaded = workload_of(context, batch, batch_per_gpu), load_model(model)
+    fabric = Fabric.from_graph(load(design, domains, overrides_of(settings)))
+    default = max(1, fabric.n_ranks // pp) if loaded.is_moe and pp > 0 else 1
+    result = stepped(fabric, loaded, work, layout=Layout(default if ep is None else ep, pp=pp))
+    if as_json:
+        inputs = {
+            "design": design, "model": model, "ep": result.layout.ep, "pp": pp, "batch": batch,
+            "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": domains,
+            "settings": overrides_of(settings),
+        }  # fmt: skip
+        emit_json(envelope("step/1", inputs, result.assumptions, result.to_dict()))
+        return
+    from rackbound._reports import step_report
+
+    step_report(design, domains, loaded, work, result)
+
+
+@app.command()
+def bound(
+    design: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
+    model: ModelName,
+    batch_per_gpu: BatchPerGpu = None,
+    batch: Batch = None,
+    context: Context = 4096,
+    budget: Budget = "20ms",
+    domains: Domains = 2,
+    overlap: Overlap = "none",
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Find the largest expert layer of a model's kind on a design."""
+    from placement import expert_layer_bound
+    from serving import load_model
+    from topo import Fabric, load
+
+    work, loaded, seconds = workload_of(context, batch, batch_per_gpu), load_model(model), budget_seconds(budget)
+    fabric = Fabric.from_graph(load(design, domains, overrides_of(settings)))
+    result = expert_layer_bound(fabric, loaded, work, step_budget=seconds, overlap=overlap)
+    if as_json:
+        inputs = {
+            "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
+            "budget": seconds, "domains": domains, "overlap": overlap, "settings": overrides_of(settings),
+        }  # fmt: skip
+        emit_json(envelope("bound/1", inputs, (*fabric.assumptions, *loaded.notes), result.to_dict()))
+        return
+    from rackbound._reports import bound_report
+
+    bound_report(fabric, domains, loaded, work, result)
+
+
+@app.command()
+def place(
+    design: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
+    model: ModelName,
+    ep: Annotated[int | None, typer.Option(help="GPUs the experts are spread over.  [default: one domain]")] = None,
+    pp: Annotated[int | None, typer.Option(help="Pipeline stages.  [default: the fewest that fit]")] = None,
+    loads: Annotated[
+        str | None, typer.Option(help="JSON file of expert loads: one list, or one per MoE layer.")
+    ] = None,
+    batch_per_gpu: BatchPerGpu = None,
+    batch: Batch = None,
+    context: Context = 4096,
+    domains: Domains = 1,
+    time_limit: Annotated[str | None, typer.Option(help="For the exact solver, per layer, with its unit.")] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Place layers on stages and experts on GPUs, with a proven bound."""
+    from placement import solve
+    from rackbound._reports import place_report, read_loads
+    from serving import Layout, load_model
+    from topo import Fabric, load
+    from topo.units import parse_quantity
+
+    work, loaded = workload_of(context, batch, batch_per_gpu), load_model(model)
+    fabric = Fabric.from_graph(load(design, domains, overrides_of(settings)))
+    layout = None
+    if ep is not None or pp is not None:
+        one_domain = int(fabric.domain_sizes.max()) if loaded.is_moe else 1
+        layout = Layout(one_domain if ep is None else ep, pp=1 if pp is None else pp)
+    limit = None if time_limit is None else parse_quantity(time_limit, "seconds", place="--time-limit")
+    result = solve(fabric, loaded, work, expert_load=read_loads(loads), layout=layout, time_limit=limit)
+    if as_json:
+        inputs = {
+            "design": design, "model": model, "ep": ep, "pp": pp, "loads": loads, "batch": batch,
+            "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": domains, "time_limit": limit,
+            "settings": overrides_of(settings),
+        }  # fmt: skip
+        emit_json(envelope("place/1", inputs, (*fabric.assumptions, *loaded.notes), result.to_dict()))
+        return
+    place_report(design, domains, loaded, result)
+
+
+def main() -> int:
+    """Run the command line; bad input ends with 2 and one message."""
+    try:
+        app(standalone_mode=True)
+    except InputError as error:
+        for line in str(error).splitlines():
+            note(f"rackbound: {line}")
+        return 2
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    return 0

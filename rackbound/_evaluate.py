@@ -1,0 +1,370 @@
+"""Does one rack bound this model's expert layer? The whole answer for one or many designs, as records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import Cost, cost, plain
+from placement import ExpertLayerBound, Solution, WidthSteps, expert_layer_bound, solve, width_steps
+from serving import DTYPE_BYTES, Layout, Model, Step, Workload, load_model, step
+from topo import Fault, InputError, Routes, load, route
+from topo.units import format_quantity
+
+__all__ = ["DesignAnswer", "Evaluation", "StepCurve", "evaluate"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+DEFAULT_BATCH_PER_GPU = 114
+DEFAULT_CONTEXT = 4096
+DEFAULT_BUDGET = 20e-3
+DEFAULT_DOMAINS = 2
+#: Widths at which the model's own step is worked out for the figure.
+_CURVE_POINTS = 48
+
+
+@dataclass(frozen=True, eq=False)
+class StepCurve:
+    """The model's own step against the width of its expert-parallel group.
+
+    Attributes
+    ----------
+    width : (points,) int
+        GPUs of the group.
+    serial, lower, all_to_all : (points,) float
+        Step without and with overlap, and its dispatch and combine [s].
+    fits : (points,) bool
+        Whether the fullest GPU's memory holds it.
+    """
+
+    width: Ints
+    serial: Floats
+    lower: Floats
+    all_to_all: Floats
+    fits: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DesignAnswer:
+    """The answer for one design.
+
+    Attributes
+    ----------
+    design : str
+        Name.
+    layer_experts, layer_bytes : int, float
+        The model's own expert layer [bytes].
+    bound : ExpertLayerBound
+        The largest layer of the model's kind.
+    ratio : float or None
+        bound / the model's own layer; None for a dense model.
+    within_bound : bool or None
+        Whether the model's own layer is within the bound; None for a dense model.
+    domain_size, n_ranks : int
+        GPUs of the largest scale-up domain, and of all.
+    step : Step
+        The model's own step at the layout that fits best (one domain first), or one
+        that does not fit.
+    placement : Solution
+        Layers on stages and experts on GPUs.
+    curve : StepCurve or None
+        None for a dense model.
+    dispatch : Cost or None
+        Dispatch of one layer over all ranks, for the picture of the topology.
+    summary, binding : str
+        The first line, and a sentence on what binds.
+    flips : tuple of str
+        Where the answer flips.
+    assumptions : tuple of str
+        Everything that was filled in.
+    """
+
+    design: str
+    layer_experts: int
+    layer_bytes: float
+    bound: ExpertLayerBound
+    ratio: float | None
+    within_bound: bool | None
+    domain_size: int
+    n_ranks: int
+    step: Step
+    placement: Solution
+    curve: StepCurve | None
+    dispatch: Cost | None
+    summary: str
+    binding: str
+    flips: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"DesignAnswer({self.summary})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, SI units, field names as keys."""
+        own = plain(self, leave_out=("bound", "placement", "dispatch"))
+        dispatch = self.dispatch.to_dict() if self.dispatch else None
+        rest = {"bound": self.bound.to_dict(), "placement": self.placement.to_dict(), "dispatch": dispatch}
+        result: dict[str, Any] = own | rest
+        return result
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """Answers for all designs of one question.
+
+    Attributes
+    ----------
+    model : Model
+        As loaded.
+    workload : Workload
+        As asked.
+    budget : float
+        Time for one token through all layers [s].
+    domains : int
+        Scale-up domains joined.
+    overlap : str
+        "none" or "full".
+    designs : tuple of DesignAnswer
+        In the order asked.
+    graphs : tuple of networkx.Graph
+        Their topologies, for figures.
+    """
+
+    model: Model
+    workload: Workload
+    budget: float
+    domains: int
+    overlap: str
+    designs: tuple[DesignAnswer, ...]
+    graphs: tuple[nx.Graph[str], ...]
+
+    def __repr__(self) -> str:
+        return f"Evaluation({'; '.join(answer.summary for answer in self.designs)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, SI units, field names as keys (graphs left out)."""
+        own: dict[str, Any] = plain(self, leave_out=("graphs", "designs", "model"))
+        return own | {"model": self.model.to_dict(), "designs": [answer.to_dict() for answer in self.designs]}
+
+
+def evaluate(
+    designs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    model: str | os.PathLike[str] | Model,
+    *,
+    workload: Workload | None = None,
+    budget: float = DEFAULT_BUDGET,
+    domains: int = DEFAULT_DOMAINS,
+    overlap: str = "none",
+    overrides: Mapping[str, Any] | None = None,
+) -> Evaluation:
+    """Return whether one rack bounds a model's expert layer, for one or many designs.
+
+    Parameters
+    ----------
+    designs : str, path or sequence of them
+        Catalogue names or design files.
+    model : str, path or Model
+        Catalogue name or config.json.
+    workload : Workload, optional
+        By default 114 sequences per GPU at a context of 4096.
+    budget : float, optional
+        Time for one token through all layers [s].
+    domains : int, optional
+        Scale-up domains joined by the design's scale-out fabric.
+    overlap : {"none", "full"}, optional
+        How operations share time.
+    overrides : mapping, optional
+        Dotted key -> value for every design, as in the file.
+
+    Returns
+    -------
+    Evaluation
+        A model that does not fit, or has no experts, is an answer.
+
+    Raises
+    ------
+    InputError
+        Everything wrong with the designs, the model and the numbers.
+
+    Examples
+    --------
+    >>> from rackbound import evaluate
+    >>> evaluate("gb200-nvl72", "deepseek-v3").designs[0].bound.width
+    72
+    """
+    names = [designs] if isinstance(designs, str | os.PathLike) else list(designs)
+    if not names:
+        raise InputError(Fault("designs", names, "needs at least one design", "Name one; `rackbound design list`."))
+    work = workload or Workload(context=DEFAULT_CONTEXT, batch_per_gpu=DEFAULT_BATCH_PER_GPU)
+    loaded = model if isinstance(model, Model) else load_model(model)
+    graphs = tuple(load(name, domains, overrides) for name in names)
+    question = _Question(loaded, work, budget, overlap)
+    return Evaluation(loaded, work, budget, domains, overlap, tuple(question.answer(graph) for graph in graphs), graphs)
+
+
+@dataclass(frozen=True)
+class _Question:
+    model: Model
+    workload: Workload
+    budget: float
+    overlap: str
+
+    def answer(self, graph: nx.Graph[str]) -> DesignAnswer:
+        """Everything about one design."""
+        model, routes = self.model, route(graph)
+        fabric = routes.fabric
+        steps = width_steps(fabric, model, self.workload, routing=routes)
+        bound = self._bound(steps)
+        ratio = bound.n_experts / model.n_experts if model.is_moe else None
+        own, curve = self._own_step(routes), self._curve(routes)
+        placed = solve(fabric, model, self.workload, routing=routes)
+        flips = self._flips(routes, steps, bound) if model.is_moe else ()
+        return DesignAnswer(
+            design=fabric.name, layer_experts=model.n_experts, layer_bytes=model.n_experts * model.expert_bytes,
+            bound=bound, ratio=ratio, within_bound=None if ratio is None else ratio >= 1,
+            domain_size=int(fabric.domain_sizes.max()), n_ranks=fabric.n_ranks, step=own,
+            placement=placed, curve=curve,
+            dispatch=self._dispatch(routes), summary=_summary(fabric.name, model, bound),
+            binding=_binding(fabric.name, bound, own, placed), flips=flips, assumptions=own.assumptions,
+        )  # fmt: skip
+
+    def _bound(self, steps: WidthSteps, overlap: str | None = None) -> ExpertLayerBound:
+        return expert_layer_bound(
+            steps.routes.fabric, steps.model, steps.workload,
+            step_budget=self.budget, overlap=overlap or self.overlap, routing=steps.routes, steps=steps,
+        )  # fmt: skip
+
+    def _own_step(self, routes: Routes) -> Step:
+        """Return the model's own step over one domain if it fits there, else over all ranks."""
+        widths = (int(routes.fabric.domain_sizes.max()), routes.fabric.n_ranks) if self.model.is_moe else (1,)
+        tried = [step(routes.fabric, self.model, self.workload, layout=Layout(w), routing=routes) for w in widths]
+        return next((result for result in tried if result.fits), tried[-1])
+
+    def _curve(self, routes: Routes) -> StepCurve | None:
+        if not self.model.is_moe:
+            return None
+        n = routes.fabric.n_ranks
+        ends = np.unique(np.cumsum(np.sort(routes.fabric.domain_sizes)[::-1]))
+        even = np.round(np.linspace(1, n, min(n, _CURVE_POINTS)))
+        whole = [w for w in range(1, n + 1) if self.model.n_experts % w == 0]
+        widths = np.unique(np.concatenate([even, ends, ends[:-1] + 1, whole])).astype(np.intp)
+        done = [step(routes.fabric, self.model, self.workload, layout=Layout(int(w)), routing=routes) for w in widths]
+        wires = [sum(part.network_seconds for part in result.parts) for result in done]
+        return StepCurve(
+            widths, np.array([result.serial for result in done]), np.array([result.lower for result in done]),
+            np.array(wires), np.array([result.fits for result in done]),
+        )  # fmt: skip
+
+    def _dispatch(self, routes: Routes) -> Cost | None:
+        """Dispatch of one layer over all ranks, experts as equal as can be."""
+        if not self.model.is_moe:
+            return None
+        copies = int(self.workload.batch_of(routes.fabric.n_ranks).max()) * self.model.top_k
+        n_bytes = copies * self.model.hidden_size * DTYPE_BYTES[self.workload.dispatch_dtype]
+        return cost(routes.fabric, "all_to_all", n_bytes, routing=routes)
+
+    def _flips(self, routes: Routes, steps: WidthSteps, bound: ExpertLayerBound) -> tuple[str, ...]:
+        return tuple(
+            sentence
+            for sentence in (
+                _bandwidth_flip(bound),
+                self._overlap_flip(steps, bound),
+                self._batch_flip(routes, bound),
+                self._budget_flip(steps, bound),
+            )
+            if sentence
+        )
+
+    def _overlap_flip(self, steps: WidthSteps, bound: ExpertLayerBound) -> str:
+        if bound.scale_out_needed is None:
+            return ""
+        other = "none" if self.overlap == "full" else "full"
+        name = "with everything overlapped" if other == "full" else "with nothing overlapped"
+        return _compared(name, self._bound(steps, other), bound)
+
+    def _batch_flip(self, routes: Routes, bound: ExpertLayerBound) -> str:
+        """Hold the total batch at what one domain has, or the batch per GPU at what one domain gives."""
+        if bound.scale_out_needed is None:
+            return ""
+        size = int(routes.fabric.domain_sizes.max())
+        if self.workload.batch_per_gpu is not None:
+            other = _with_batch(self.workload, batch=self.workload.batch_per_gpu * size)
+        else:
+            other = _with_batch(self.workload, batch_per_gpu=max(1, (self.workload.batch or 1) // size))
+        steps = width_steps(routes.fabric, self.model, other, routing=routes)
+        return _compared(f"at a constant {other.batch_policy}", self._bound(steps), bound)
+
+    def _budget_flip(self, steps: WidthSteps, bound: ExpertLayerBound) -> str:
+        least, width = steps.least_budget(self.model.n_experts, self.overlap)
+        if not width:
+            return "the model's own layer fits into no width's memory, whatever the budget"
+        verb = "stays" if bound.n_experts >= self.model.n_experts else "would be"
+        time = format_quantity(least, "seconds")
+        return f"the model's own layer {verb} within the bound from a budget of {time} up (width {width})"
+
+
+def _with_batch(workload: Workload, batch: int | None = None, batch_per_gpu: int | None = None) -> Workload:
+    return replace(workload, batch=batch, batch_per_gpu=batch_per_gpu)
+
+
+def _compared(name: str, other: ExpertLayerBound, bound: ExpertLayerBound) -> str:
+    """Say what another assumption gives, and whether it turns the verdict."""
+    turned = "the verdict flips" if other.one_domain_bounds != bound.one_domain_bounds else "the same verdict"
+    one, beyond = other.one_domain[0], other.beyond[0]
+    return f"{name}: {beyond:,} experts over several domains against {one:,} in one, {turned}"
+
+
+def _bandwidth_flip(bound: ExpertLayerBound) -> str:
+    needed, has = bound.scale_out_needed, bound.scale_out
+    if needed is None or has is None:
+        return ""
+    if not np.isfinite(needed):
+        return "no scale-out bandwidth lets several domains beat one"
+    wanted, given = format_quantity(needed, "bandwidth"), format_quantity(has, "bandwidth")
+    figure = f"{wanted} per GPU ({8 * needed / 1e9:.4g} Gb/s; the design has {given})"
+    if bound.one_domain_bounds:
+        return f"several domains beat one from a scale-out of {figure} up"
+    return f"one domain would be the bound below a scale-out of {figure}"
+
+
+def _size(n_experts: int, n_bytes: float) -> str:
+    return f"{n_experts:,} experts ({format_quantity(n_bytes, 'bytes')})"
+
+
+def _summary(name: str, model: Model, bound: ExpertLayerBound) -> str:
+    """Say the first line: the model's layer, the bound, the ratio, yes or no."""
+    if not model.is_moe:
+        return f"{name}: {model.name} is dense, its bound is no experts"
+    own = _size(model.n_experts, model.n_experts * model.expert_bytes)
+    ratio = bound.n_experts / model.n_experts
+    verdict = "yes, the layer is within the bound" if ratio >= 1 else "no, the layer is beyond the bound"
+    found = f"{_size(bound.n_experts, bound.n_bytes)} over {bound.width} GPUs" if bound.n_experts else "0 experts"
+    return f"{name}: {model.name}'s expert layer is {own}, the bound is {found}, ratio {ratio:.4g}: {verdict}"
+
+
+def _binding(name: str, bound: ExpertLayerBound, own: Step, placed: Solution) -> str:
+    """One sentence on what binds."""
+    fits = (
+        f"its own step is bound by {own.binding}"
+        if own.fits
+        else f"the model itself does not fit: at EP {own.layout.ep} it {own.reason}"
+    )
+    if not own.fits and placed.plan is not None:
+        fits += f", in {placed.layout.pp} pipeline stages of {placed.layout.ep} it does"
+    if bound.status != "bounded":
+        return f"{name}: {bound.binding}; {fits}."
+    if bound.scale_out_needed is None:
+        wider = "there is one domain only"
+    elif bound.one_domain_bounds:
+        best = f"{bound.beyond[0]:,} experts at most" if bound.beyond[0] else "no layer at all"
+        wider = f"over several domains scale-out leaves {best}, so one domain is the bound"
+    else:
+        wider = f"one domain holds {bound.one_domain[0]:,}, so one domain is not the bound"
+    return f"{name}: bound by {bound.binding}; {wider}; {fits}."

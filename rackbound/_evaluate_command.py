@@ -1,0 +1,185 @@
+"""The command `rackbound evaluate`: the answer, its table, its figures and its JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rackbound._evaluate import DesignAnswer, Evaluation
+from rackbound._evaluate import evaluate as evaluated
+from rackbound._options import (
+    Batch,
+    BatchPerGpu,
+    Budget,
+    Context,
+    Domains,
+    Json,
+    ModelName,
+    Overlap,
+    Settings,
+    budget_seconds,
+    overrides_of,
+    workload_of,
+)
+from rackbound._output import dumped, emit_json, envelope, note, open_folder, say, show_table, slug, write_text
+from rackbound._reports import assumed
+from serving import Workload
+from topo.units import format_quantity
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    designs: Annotated[list[str], typer.Argument(metavar="DESIGN...", help="Catalogue names or design files.")],
+    model: ModelName,
+    batch_per_gpu: BatchPerGpu = None,
+    batch: Batch = None,
+    context: Context = 4096,
+    budget: Budget = "20ms",
+    domains: Domains = 2,
+    overlap: Overlap = "none",
+    out: Annotated[str, typer.Option(help="Folder for figures and evaluate.json.")] = "rackbound-out",
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Answer: does one rack bound this model's expert layer? For one or many designs."""
+    work, seconds, overrides = (
+        workload_of(context, batch, batch_per_gpu),
+        budget_seconds(budget),
+        overrides_of(settings),
+    )
+    _require_inputs(designs, model, domains, overrides)
+    answer = evaluated(
+        designs, model, workload=work, budget=seconds, domains=domains, overlap=overlap, overrides=overrides
+    )
+    folder = open_folder(out)  # made only once there is an answer to put into it
+    inputs = {
+        "designs": designs, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
+        "budget": seconds, "domains": domains, "overlap": overlap, "settings": overrides,
+    }  # fmt: skip
+    said = [line for one in answer.designs for line in one.assumptions]
+    whole = envelope("evaluate/1", inputs, said, answer.to_dict())
+    files = _draw(answer, folder)
+    write_text(folder / "evaluate.json", dumped(whole))
+    if as_json:
+        emit_json(whole)
+    else:
+        _report(answer)
+    count = len(files)
+    note(f"wrote evaluate.json and {count} figures into {folder}")
+
+
+def _require_inputs(designs: list[str], model: str, domains: int, overrides: dict[str, Any]) -> None:
+    """Refuse bad designs and models before a folder is made."""
+    from serving import load_model
+    from topo import load
+
+    load_model(model)
+    for name in designs:
+        load(name, domains, overrides)
+
+
+def _report(answer: Evaluation) -> None:
+    """Print first lines, table, what binds, where it flips, what was assumed."""
+    for one in answer.designs:
+        say(one.summary)
+    say()
+    budget, work = format_quantity(answer.budget, "seconds"), answer.workload
+    asked = f"{work.batch_policy}, context {work.context}, budget {budget}, overlap {answer.overlap}"
+    show_table(
+        f"{answer.model.name}, {answer.domains} domains, {asked}", _COLUMNS, (_row(one) for one in answer.designs)
+    )
+    say()
+    for one in answer.designs:
+        say(one.binding)
+    for one in answer.designs:
+        say(f"\nWhere {one.design} flips:")
+        for flip in one.flips or ("nowhere: a dense model has no expert layer",):
+            say(f"  - {flip}")
+    batch = f"--batch-per-gpu {work.batch_per_gpu}" if work.batch_per_gpu is not None else f"--batch {work.batch}"
+    say(f"\nAsked: {batch} --context {work.context} --budget {budget.replace(' ', '')} --domains {answer.domains} "
+        f"--overlap {answer.overlap}")  # fmt: skip
+    assumed([*_standing(work), *_shared(answer.designs)])
+
+
+_COLUMNS = (
+    "design", "its expert layer", "the bound", "bound / layer", "within", "one domain bounds", "its own step",
+    "memory per GPU",
+)  # fmt: skip
+
+
+def _standing(work: Workload) -> tuple[str, ...]:
+    """Return what every answer of this version takes for granted."""
+    dtypes = f"dispatch {work.dispatch_dtype}, combine {work.combine_dtype}, KV cache {work.kv_dtype}"
+    return (
+        f"{work.phase}; {dtypes}; {100 * work.hbm_reserve:.0f} % of HBM kept free; uniform experts; ECMP routing",
+        "profile ideal: wires and kernels at full rate, no software overhead",
+        "one expert-parallel group on otherwise idle wires",
+    )
+
+
+def _shared(designs: tuple[DesignAnswer, ...]) -> list[str]:
+    """Return every assumption once, with the designs it is about where it is not about all."""
+    about: dict[str, list[str]] = {}
+    for one in designs:
+        for line in dict.fromkeys(one.assumptions):
+            about.setdefault(line, []).append(one.design)
+    return [line if len(names) == len(designs) else f"{', '.join(names)}: {line}" for line, names in about.items()]
+
+
+def _row(one: DesignAnswer) -> tuple[str, ...]:
+    bound, step = one.bound, one.step
+    need, room = (format_quantity(n, "bytes", 3) for n in (step.memory_per_gpu, step.memory_usable))
+    memory = f"{need}\nof {room}" if step.fits else f"does not fit:\n{need} of {room}"
+    low, high = format_quantity(step.lower, "seconds", 3), format_quantity(step.serial, "seconds", 3)
+    own = f"{low} ..\n{high}\nat EP {step.layout.ep}"
+    if one.ratio is None:
+        return one.design, "none: dense", "no experts", "", "", "", own, memory
+    layer = f"{one.layer_experts:,} experts\n{format_quantity(one.layer_bytes, 'bytes', 3)}"
+    size = f"{bound.n_experts:,} experts\n{format_quantity(bound.n_bytes, 'bytes', 4)}\non {bound.width} GPUs"
+    found = size if bound.n_experts else bound.status
+    verdicts = ("yes" if one.within_bound else "no", _one_domain(bound))
+    return one.design, layer, found, f"{one.ratio:.4g}", *verdicts, own, memory
+
+
+def _one_domain(bound: Any) -> str:
+    if bound.scale_out_needed is None:
+        return "only one"
+    return "yes" if bound.one_domain_bounds else "no"
+
+
+def _draw(answer: Evaluation, folder: Path) -> list[Path]:
+    """Draw every figure first, then write them."""
+    import figures
+
+    names = _file_names(answer)
+    drawn: list[tuple[str, Any]] = []
+    for name, one, graph in zip(names, answer.designs, answer.graphs, strict=True):
+        drawn.append((f"topology-{name}", figures.draw_topology(graph, one.dispatch)))
+        word = "rack" if any("rack" in data for _, data in graph.nodes(data=True)) else "domain"
+        if one.curve is not None:
+            curve = one.curve
+            drawn.append((f"step-time-{name}", figures.draw_step_time(
+                curve.width, curve.serial, curve.lower, all_to_all=curve.all_to_all, fits=curve.fits,
+                budget=answer.budget, boundary=one.domain_size, domain=word,
+                heading=f"{answer.model.name} on {one.design}",
+            )))  # fmt: skip
+            drawn.append((f"width-{name}", figures.draw_width_curve(one.bound, boundary=one.domain_size, domain=word)))
+    drawn.append(("bounds", figures.draw_bounds(
+        [one.design for one in answer.designs], [one.bound for one in answer.designs],
+        model_experts=answer.model.n_experts, model_name=answer.model.name,
+    )))  # fmt: skip
+    return [path for name, axes in drawn for path in figures.save(axes, folder / name)]
+
+
+def _file_names(answer: Evaluation) -> list[str]:
+    """File-safe names of the designs, numbered where they coincide."""
+    names: list[str] = []
+    for one in answer.designs:
+        base, number = slug(one.design), 1
+        while (name := base if number == 1 else f"{base}-{number}") in names:
+            number += 1
+        names.append(name)
+    return names

@@ -1,0 +1,60 @@
+"""Which options do commands share, and how are their texts read?"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Annotated, Any
+
+import typer
+
+from topo import Fault, InputError
+from topo.units import parse_quantity
+
+__all__ = [
+    "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Json", "ModelName", "Overlap", "Routing", "Settings",
+    "budget_seconds", "overrides_of", "workload_of",
+]  # fmt: skip
+
+ModelName = Annotated[str, typer.Option("--model", help="Catalogue name or a Hugging Face config.json.")]
+BatchPerGpu = Annotated[int | None, typer.Option(help="Sequences on every GPU, whatever the width.  [default: 114]")]
+Batch = Annotated[int | None, typer.Option(help="Sequences over the whole group instead: constant total batch.")]
+Context = Annotated[int, typer.Option(help="Tokens in every sequence's KV cache.")]
+Budget = Annotated[str, typer.Option(help="Time for one token through all layers, with its unit.")]
+Domains = Annotated[int, typer.Option(help="Scale-up domains (racks) joined by the scale-out fabric.")]
+Overlap = Annotated[str, typer.Option(help="none: one operation after the other; full: all overlap.")]
+Routing = Annotated[str, typer.Option(help="Routing rule.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, SI units.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the design, as scale_out.bandwidth='800 Gb/s'."),
+]
+
+DEFAULT_BATCH_PER_GPU = 114
+
+
+def overrides_of(settings: list[str] | None) -> dict[str, Any]:
+    """Return --set texts as dotted key -> value; a value is read as TOML, else as a string."""
+    found: dict[str, Any] = {}
+    for text in settings or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise InputError(Fault("--set", text, "must read KEY=VALUE", "Write scale_out.radix=128."))
+        try:
+            found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key.strip()] = value.strip()
+    return found
+
+
+def budget_seconds(text: str) -> float:
+    """Return --budget in seconds."""
+    return parse_quantity(text, "seconds", place="--budget")
+
+
+def workload_of(context: int, batch: int | None, batch_per_gpu: int | None) -> Any:
+    """Return the workload of --context, --batch and --batch-per-gpu."""
+    from serving import Workload
+
+    if batch is None and batch_per_gpu is None:
+        batch_per_gpu = DEFAULT_BATCH_PER_GPU
+    return Workload(context=context, batch=batch, batch_per_gpu=batch_per_gpu)

@@ -1,0 +1,127 @@
+"""What does a person read? One report per verb."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from collectives import Cost
+from placement import ExpertLayerBound, Solution
+from rackbound._output import say, show_table
+from serving import Model, Step, Workload
+from topo import Fabric, Fault, InputError
+from topo.units import format_quantity
+
+__all__ = ["assumed", "bound_report", "cost_report", "place_report", "read_loads", "step_report"]
+
+
+def assumed(lines: Iterable[str]) -> None:
+    """Print everything that was filled in, each once."""
+    unique = list(dict.fromkeys(lines))
+    if unique:
+        say("\nAssumed:")
+    for line in unique:
+        say(f"  - {line}")
+
+
+def cost_report(design: str, domains: int, cost: Cost) -> None:
+    """Print time, bound and load of a collective."""
+    time, size = format_quantity(cost.seconds, "seconds"), format_quantity(cost.n_bytes, "bytes")
+    say(f"{cost.kind} of {size} over {cost.n_ranks} ranks of {design} x {domains}: {time}")
+    say(f"  bound by {cost.bottleneck_kind} {cost.bottleneck}: {format_quantity(cost.bandwidth_seconds, 'seconds')}"
+        f" transfer + {format_quantity(cost.latency_seconds, 'seconds')} latency")  # fmt: skip
+    say(f"  algbw {format_quantity(cost.algbw, 'bandwidth')}, busbw {format_quantity(cost.busbw, 'bandwidth')}")
+    say(f"  remote share {cost.remote_share:.4g} of all bytes, {cost.remote_share_of_sent:.4g} without own chunks")
+    say(f"  routing {cost.routing}, algorithm {cost.algorithm}, profile {cost.profile}: wires only, no software\n")
+    show_table(
+        "Links by class", ("class", "bytes", "utilisation", "busiest link", "its transfer time"),
+        ((kind, format_quantity(load.n_bytes, "bytes"), f"{100 * load.utilisation:.3g} %", load.busiest,
+          format_quantity(load.busiest_seconds, "seconds")) for kind, load in cost.classes.items()),
+    )  # fmt: skip
+    assumed(cost.assumptions)
+
+
+def step_report(design: str, domains: int, model: Model, workload: Workload, step: Step) -> None:
+    """Print parts, memory and rate of a step."""
+    low, high = format_quantity(step.lower, "seconds"), format_quantity(step.serial, "seconds")
+    layout = f"EP {step.layout.ep}, PP {step.layout.pp}"
+    say(f"{model.name} on {design} x {domains}, {layout}, {workload.batch_policy}, context {workload.context}:")
+    say(f"  one token through all layers takes {low} (all overlapped) to {high} (one after the other)")
+    say(f"  bound by {step.binding}; {step.tokens_per_second:,.0f} tokens/s at the latter")
+    fits = "fits" if step.fits else f"does not fit: {step.reason}"
+    need, usable = format_quantity(step.memory_per_gpu, "bytes"), format_quantity(step.memory_usable, "bytes")
+    say(f"  memory {need} per GPU of {usable} usable: {fits}")
+    if model.is_moe:
+        say(f"  up to {step.experts_per_gpu} experts of a layer per GPU; remote share {step.remote_share:.4g}\n")
+    show_table(
+        "Operations, all layers", ("operation", "time", "waits for", "compute", "memory", "network"),
+        ((part.name, format_quantity(part.seconds, "seconds"), part.resource,
+          *(format_quantity(s, "seconds") for s in (part.compute_seconds, part.memory_seconds, part.network_seconds)))
+         for part in step.parts),
+    )  # fmt: skip
+    assumed(step.assumptions)
+
+
+def bound_report(fabric: Fabric, domains: int, model: Model, workload: Workload, bound: ExpertLayerBound) -> None:
+    """Print the bound, where it lies and where it flips."""
+    budget = format_quantity(bound.step_budget, "seconds")
+    asked = f"{workload.batch_policy}, context {workload.context}, budget {budget}, overlap {bound.overlap}"
+    say(f"{model.name} on {fabric.name} x {domains}, {asked}:")
+    if bound.status != "bounded":
+        say(f"  {bound.status}: {bound.binding}")
+    else:
+        say(f"  at most {bound.n_experts:,} experts ({format_quantity(bound.n_bytes, 'bytes')} a layer): "
+            f"{bound.experts_per_gpu} on each of {bound.width} GPUs")  # fmt: skip
+        say(f"  bound by {bound.binding}")
+        say(f"  best within one domain: {_best(bound.one_domain)}; over several: {_best(bound.beyond)}")
+    if bound.scale_out_needed is not None and bound.scale_out is not None:
+        needed = format_quantity(bound.scale_out_needed, "bandwidth")
+        has = format_quantity(bound.scale_out, "bandwidth")
+        say(f"  several domains beat one from a scale-out of {needed} per GPU up (it has {has})")
+    assumed((*fabric.assumptions, *model.notes))
+
+
+def _best(pair: tuple[int, int]) -> str:
+    return f"{pair[0]:,} experts at width {pair[1]}" if pair[0] else "none"
+
+
+def place_report(design: str, domains: int, model: Model, solution: Solution) -> None:
+    """Print status, objective and proof of a placement."""
+    layout = solution.layout
+    say(f"{model.name} on {design} x {domains}, EP {layout.ep}, PP {layout.pp}: {solution.status}")
+    if solution.plan is None or solution.step is None:
+        return
+    say(f"  heaviest GPU {solution.objective:.4f} times the mean; no placement is below {solution.bound:.4f} "
+        f"(gap {100 * solution.gap:.3g} %)")  # fmt: skip
+    say(f"  what binds: {solution.binding}")
+    exact = solution.methods.count("milp")
+    if solution.methods:
+        say(f"  {exact} layers by the exact solver, {len(solution.methods) - exact} by the greedy and its bound")
+    stages = [int((solution.plan.layer_stage == s).sum()) for s in range(layout.pp)]
+    slowest = format_quantity(solution.slowest_stage, "seconds")
+    say(f"  layers per stage {stages}, slowest stage {slowest} without the wires (exact)")
+    low, high = (format_quantity(s, "seconds") for s in (solution.step.lower, solution.step.serial))
+    say(f"  step with this plan: {low} to {high}")
+    assumed(solution.step.assumptions)
+
+
+def read_loads(path: str | None) -> Any:
+    """Return expert loads of a JSON file, None without one."""
+    if path is None:
+        return None
+    try:
+        loads = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(Fault("--loads", path, f"cannot be read: {error.strerror}", "Give a JSON file.")) from None
+    except ValueError as error:
+        raise InputError(Fault("--loads", path, f"is not JSON: {error}", "Give a list of numbers.")) from None
+    rows = loads if isinstance(loads, list) and loads and isinstance(loads[0], list) else [loads]
+    numbers = all(
+        isinstance(row, list) and row and len(row) == len(rows[0])
+        and all(isinstance(x, int | float) and not isinstance(x, bool) for x in row) for row in rows
+    )  # fmt: skip
+    if not numbers:
+        raise InputError(Fault("--loads", path, "must hold one list of numbers, or lists of one length", "Correct it."))
+    return loads

@@ -1,0 +1,132 @@
+"""Do the commands say in words what the floors say in records?"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from typer.testing import CliRunner
+
+import rackbound
+import serving
+import topo
+from rackbound._cli import app, main
+
+from .command import run
+
+STILL = ("--set", "scale_up.latency=0 s", "--set", "scale_out.latency=0 s")
+
+
+def test_cost_of_one_rack() -> None:
+    # SimGrid 3.32: 72 endpoints, 1e9 bytes to each other at 900e9 bytes/s
+    answer = run("cost", "gb200-nvl72", "all_to_all", "--bytes", "72GB", *STILL, "--json").answer
+    assert answer["results"]["seconds"] == pytest.approx(0.0788888889, abs=5e-11)
+    assert answer["inputs"]["bytes"] == 72e9
+    said = run("cost", "gb200-nvl72", "all_to_all", "--bytes", "72GB").out
+    assert said.startswith("all_to_all of 72 GB over 72 ranks of gb200-nvl72 x 1: 78.89 ms")
+    assert "routing ecmp" in said
+
+
+def test_cost_of_two_racks() -> None:
+    results = run("cost", "gb200-nvl72", "all_to_all", "--bytes", "144GB", "--domains", "2", *STILL, "--json").answer[
+        "results"
+    ]
+    assert results["seconds"] == pytest.approx(1.44, rel=1e-9)  # SimGrid 3.32
+    assert results["remote_share"] == pytest.approx(1 / 2, rel=1e-12)
+    assert results["remote_share_of_sent"] == pytest.approx(72 / 143, rel=1e-12)
+
+
+def test_step_in_words() -> None:
+    said = run("step", "gb200-nvl72", "--model", "deepseek-v3").out
+    assert said.startswith("deepseek-v3 on gb200-nvl72 x 1, EP 72, PP 1, 114 sequences per GPU, context 4096:")
+    assert "memory 60.15 GB per GPU of 178.8 GB usable: fits" in said
+
+
+def test_a_step_that_does_not_fit_is_an_answer() -> None:
+    found = run("step", "hgx-h100-8", "--model", "deepseek-v3")
+    assert (found.code, found.err) == (0, "")
+    assert "does not fit: needs" in found.out
+
+
+def test_stages_share_the_gpus_by_default() -> None:
+    answer = run("step", "gb200-nvl72", "--model", "deepseek-v3", "--pp", "2", "--json").answer
+    assert answer["results"]["layout"] == {"ep": 36, "pp": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "experts"),
+    # Hand values of the issue, both latencies zero.
+    [((), "2,808"), (("--set", "scale_out.bandwidth=800 Gb/s"), "3,600"), (("--batch", "8208"), "4,608"),
+     (("--overlap", "full"), "6,192"), (("--domains", "1"), "2,808")],
+    ids=["400 Gb/s", "800 Gb/s", "constant total batch", "overlapped", "one rack"],
+)  # fmt: skip
+def test_bound_in_words(options: tuple[str, ...], experts: str) -> None:
+    said = run("bound", "gb200-nvl72", "--model", "deepseek-v3", *STILL, *options).out
+    assert f"at most {experts} experts" in said
+
+
+def test_a_bound_of_none_is_an_answer() -> None:
+    found = run("bound", "hgx-h100-8", "--model", "llama-3.1-70b")
+    assert (found.code, found.err) == (0, "")
+    assert "no experts: llama-3.1-70b is dense" in found.out
+    nothing = run("bound", "hgx-h100-8", "--model", "deepseek-v3", "--budget", "1 us")
+    assert nothing.code == 0
+    assert "nothing fits: step budget of 1 us" in nothing.out
+
+
+def test_place_in_words() -> None:
+    said = run("place", "gb200-nvl72", "--model", "deepseek-v3").out
+    assert said.startswith("deepseek-v3 on gb200-nvl72 x 1, EP 72, PP 1: optimal")
+    assert "(gap 0 %)" in said
+    none = run("place", "hgx-h100-8", "--model", "deepseek-v3")
+    assert none.code == 0
+    assert "infeasible: " in none.out
+
+
+def test_design_list_and_show() -> None:
+    listed = run("design", "list").out
+    for name in topo.list_designs():
+        assert name in listed
+    shown = run("design", "show", "gb200-nvl72").out
+    for words in ("189471", "900 GB/s", "ai-dynamo/aiconfigurator", "144 GPUs"):
+        assert words in shown
+    assert run("design", "check", "gb200-nvl72").out.startswith("gb200-nvl72: no faults")
+
+
+def test_model_list_and_show() -> None:
+    listed = run("model", "list").out
+    for name in serving.list_models():
+        assert name in listed
+    shown = run("model", "show", "deepseek-v3").out
+    assert shown.startswith("Model(deepseek-v3: 671.0 B parameters")
+    assert "multi-token-prediction layers are left out" in shown
+
+
+def test_doctor_reports_a_file_that_hides_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "nothing hides a package" in run("doctor").out
+    (tmp_path / "placement.py").write_text("mine = True\n")
+    (tmp_path / "serving").mkdir()
+    (tmp_path / "serving" / "__init__.py").write_text("")
+    answer = run("doctor", "--json").answer
+    assert answer["results"]["hidden"] == {
+        "placement": str(tmp_path / "placement.py"), "serving": str(tmp_path / "serving" / "__init__.py"),
+    }  # fmt: skip
+    assert "from rackbound import placement" in " ".join(run("doctor").out.split())
+
+
+def test_version_and_help() -> None:
+    runner = CliRunner()
+    assert runner.invoke(app, ["--version"]).stdout == f"rackbound {rackbound.__version__}\n"
+    shown = runner.invoke(app, ["--help"])
+    assert shown.exit_code == 0
+    for verb in ("evaluate", "bound", "step", "cost", "place", "design", "model", "doctor"):
+        assert verb in shown.stdout
+        assert runner.invoke(app, [verb, "--help"]).exit_code == 0
+
+
+def test_a_reader_that_hangs_up_is_no_traceback() -> None:
+    with mock.patch("rackbound._cli.app", side_effect=BrokenPipeError), mock.patch("sys.stderr", io.StringIO()):
+        assert main() == 1
