@@ -178,7 +178,7 @@ def expert_layer_bound(
     """
     _require(step_budget, overlap, copies)
     if not model.is_moe:
-        return _no_experts(model, step_budget, overlap, copies)
+        return _no_experts(Fabric.from_graph(graph), model, step_budget, overlap, copies)
     if steps is not None and (steps.model, steps.workload) != (model, workload):
         raise InputError(Fault("steps", repr(steps), "is of another model or workload", "Work it out for this one."))
     found = steps or width_steps(graph, model, workload, routing=routing)
@@ -233,10 +233,12 @@ def _curve(widths: Sequence[WidthStep], experts: Ints, domains: Ints) -> WidthCu
     )  # fmt: skip
 
 
-def _no_experts(model: Model, step_budget: float, overlap: str, copies: str) -> ExpertLayerBound:
+def _no_experts(fabric: Fabric, model: Model, step_budget: float, overlap: str, copies: str) -> ExpertLayerBound:
     none = np.zeros(0, dtype=np.intp)
     curve = WidthCurve(none, none, none, none, none.astype(float), none.astype(float), none.astype(float), none)
+    single = len(fabric.domain_sizes) == 1
+    needed, has = (None, None) if single else (math.inf, scale_out_per_rank(fabric))
     return ExpertLayerBound(
-        0, 0, 0.0, f"{model.name} is dense: it has no experts", curve, None, None, 0, (0, 0), (0, 0),
+        0, 0, 0.0, f"{model.name} is dense: it has no experts", curve, needed, has, 0, (0, 0), (0, 0),
         step_budget, overlap, copies, "no experts",
     )  # fmt: skip

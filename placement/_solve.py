@@ -36,12 +36,13 @@ class Solution:
     ----------
     plan : PlacementPlan or None
         None when nothing fits.
-    objective : float
+    objective : float or None
         Load of the heaviest GPU over the mean, averaged over the MoE layers; 1 for a
-        dense model.
-    bound : float
+        dense model, None when nothing fits. It is load, not time: where reading experts
+        takes longest, a plan of equal load may be no faster (see `step`).
+    bound : float or None
         No placement has a smaller one.
-    gap : float
+    gap : float or None
         objective / bound - 1.
     status : str
         "optimal", "feasible" or "infeasible", and why.
@@ -60,9 +61,9 @@ class Solution:
     """
 
     plan: PlacementPlan | None
-    objective: float
-    bound: float
-    gap: float
+    objective: float | None
+    bound: float | None
+    gap: float | None
     status: str
     binding: str
     layout: Layout
@@ -73,7 +74,7 @@ class Solution:
     step: Step | None
 
     def __repr__(self) -> str:
-        if self.plan is None:
+        if self.objective is None:
             return f"Solution({self.status})"
         return f"Solution({self.status}; max/mean load {self.objective:.4f}, bound {self.bound:.4f}, {self.layout})"
 
@@ -247,6 +248,6 @@ def _infeasible(routes: Routes, model: Model, workload: Workload, layout: Layout
     why = f"{need} per GPU needed, {room} usable at EP {tried.ep}, PP {tried.pp}"
     none = np.zeros(0)
     return Solution(
-        None, 0.0, 0.0, 0.0, f"infeasible: {why}", f"HBM capacity: {why}", tried, none, none, (), 0.0,
+        None, None, None, None, f"infeasible: {why}", f"HBM capacity: {why}", tried, none, none, (), 0.0,
         replace(costed, fits=False),
     )  # fmt: skip

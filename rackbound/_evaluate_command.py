@@ -23,7 +23,17 @@ from rackbound._options import (
     overrides_of,
     workload_of,
 )
-from rackbound._output import dumped, emit_json, envelope, note, open_folder, say, show_table, slug, write_text
+from rackbound._output import (
+    dumped,
+    emit_json,
+    envelope,
+    note,
+    require_folder,
+    say,
+    show_table,
+    slug,
+    whole_folder,
+)
 from rackbound._reports import assumed
 from serving import Workload
 from topo.units import format_quantity
@@ -50,35 +60,23 @@ def evaluate(
         budget_seconds(budget),
         overrides_of(settings),
     )
-    _require_inputs(designs, model, domains, overrides)
+    require_folder(out)
     answer = evaluated(
         designs, model, workload=work, budget=seconds, domains=domains, overlap=overlap, overrides=overrides
     )
-    folder = open_folder(out)  # made only once there is an answer to put into it
     inputs = {
         "designs": designs, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
         "budget": seconds, "domains": domains, "overlap": overlap, "settings": overrides,
     }  # fmt: skip
-    said = [line for one in answer.designs for line in one.assumptions]
-    whole = envelope("evaluate/1", inputs, said, answer.to_dict())
-    files = _draw(answer, folder)
-    write_text(folder / "evaluate.json", dumped(whole))
+    whole = envelope("evaluate/1", inputs, [*_standing(work), *_shared(answer.designs)], answer.to_dict())
+    with whole_folder(out) as folder:  # made only once there is an answer to put into it
+        files = _draw(answer, folder)
+        (folder / "evaluate.json").write_text(dumped(whole), encoding="utf-8")
     if as_json:
         emit_json(whole)
     else:
         _report(answer)
-    count = len(files)
-    note(f"wrote evaluate.json and {count} figures into {folder}")
-
-
-def _require_inputs(designs: list[str], model: str, domains: int, overrides: dict[str, Any]) -> None:
-    """Refuse bad designs and models before a folder is made."""
-    from serving import load_model
-    from topo import load
-
-    load_model(model)
-    for name in designs:
-        load(name, domains, overrides)
+    note(f"wrote evaluate.json and {len(files)} figures into {out}")
 
 
 def _report(answer: Evaluation) -> None:

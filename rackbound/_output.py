@@ -6,7 +6,8 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from rich.table import Table
 
 from topo import Fault, InputError
 
-__all__ = ["dumped", "emit_json", "envelope", "note", "open_folder", "say", "show_table", "slug", "write_text"]
+__all__ = ["dumped", "emit_json", "envelope", "note", "require_folder", "say", "show_table", "slug", "whole_folder"]
 
 #: Columns used where no terminal says how wide it is.
 _PIPE_COLUMNS = 118
@@ -71,39 +72,52 @@ def emit_json(answer: dict[str, Any]) -> None:
     print(dumped(answer), end="")
 
 
-def open_folder(out: str) -> Path:
-    """Return the output folder, made and proven writable.
+def require_folder(out: str) -> None:
+    """Refuse an output folder nothing can be written into, before anything is worked out.
 
     Raises
     ------
     InputError
-        It is a file, or nothing can be written into it.
+        It is a file, lies below one, or its nearest folder is not writable.
     """
-    folder = Path(out)
     if not out.strip():
-        raise InputError(Fault("--out", out, "names no folder", "Name a folder you may write to."))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        rule = f"cannot be written: {error.strerror or error}"
-        raise InputError(Fault("--out", out, rule, "Name a folder you may write to.")) from None
-    return folder
+        raise InputError(Fault("--out", out, "is empty", "Name a folder."))
+    above = Path(out)
+    while not os.path.lexists(above) and above != above.parent:
+        above = above.parent
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        what = "is no folder" if not above.is_dir() else "may not be written to"
+        raise InputError(Fault("--out", out, f"cannot be written: {above} {what}", _FOLDER_CURE))
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+@contextmanager
+def whole_folder(out: str) -> Iterator[Path]:
+    """Give a folder to write into; all its files move into `out` together, or none does.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be made or written, or a folder stands where a file should go.
+    """
+    target = Path(out)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target, prefix=".writing-") as name:
+            draft = Path(name)
+            yield draft
+            files = sorted(draft.iterdir())
+            for file in files:
+                if (target / file.name).is_dir():
+                    rule = "is a folder where a file should go"
+                    raise InputError(Fault("--out", str(target / file.name), rule, _FOLDER_CURE))
+            for file in files:
+                file.replace(target / file.name)
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
         rule = f"cannot be written: {error.strerror or error}"
-        raise InputError(Fault("--out", str(path), rule, "Name a folder you may write to.")) from None
+        raise InputError(Fault("--out", out, rule, _FOLDER_CURE)) from None
+
+
+_FOLDER_CURE = "Name a folder you may write to."
 
 
 def slug(name: str) -> str:

@@ -91,7 +91,7 @@ def place_report(design: str, domains: int, model: Model, solution: Solution) ->
     """Print status, objective and proof of a placement."""
     layout = solution.layout
     say(f"{model.name} on {design} x {domains}, EP {layout.ep}, PP {layout.pp}: {solution.status}")
-    if solution.plan is None or solution.step is None:
+    if solution.plan is None or solution.step is None or solution.gap is None:
         return
     say(f"  heaviest GPU {solution.objective:.4f} times the mean; no placement is below {solution.bound:.4f} "
         f"(gap {100 * solution.gap:.3g} %)")  # fmt: skip

@@ -30,7 +30,7 @@ from serving._operations import (
     sum_parts,
     times,
 )
-from serving._workload import Layout, PlacementPlan, Workload, expert_shares
+from serving._workload import Layout, PlacementPlan, Workload, expert_shares, inclusion_shares
 from topo import Fabric, Fault, InputError, Routes, route
 from topo.units import format_quantity
 
@@ -63,7 +63,8 @@ class Step:
     fits : bool
         Whether the one is within the other.
     tokens_per_second : float
-        Of all sequences in flight, at `serial`.
+        Of all sequences in flight (pp micro-batches), at `serial`; unequal stages wait for
+        the slowest.
     weight_bytes, kv_bytes : float
         What `memory_per_gpu` is made of [bytes].
     experts_per_gpu : int
@@ -170,10 +171,10 @@ class _StepModel:
         _require_plan(self.plan, model, layout)
         self.batch = workload.batch_of(layout.ep)
         self.heaviest = int(self.batch.max())
-        self.shares = (
-            expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
-        )
-        self.remote = 0.0
+        asked = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
+        self.shares = inclusion_shares(asked, model.top_k) if model.is_moe else asked
+        self.capped = int((asked > self.shares * (1 + 1e-9)).sum())
+        self.remote: list[float] = []
 
     def result(self) -> Step:
         stages = [self._stage_parts(s) for s in range(self.layout.pp)]
@@ -181,6 +182,7 @@ class _StepModel:
         parts = merged([*stages, [sends] if sends else []])
         lower = sum(overlapped(stage) for stage in stages) + (sends.seconds if sends else 0.0)
         serial = sum(part.seconds for part in parts)
+        slowest = max(sum(part.seconds for part in stage) for stage in stages)
         weights, kv = self._memory()
         usable = self.chip.hbm_bytes * (1 - self.workload.hbm_reserve)
         fits = weights + kv <= usable
@@ -188,8 +190,9 @@ class _StepModel:
         counts = self._experts_per_rank()
         return Step(
             lower=lower, serial=serial, parts=tuple(parts), binding=f"{longest.name} ({longest.resource})",
-            remote_share=self.remote, memory_per_gpu=weights + kv, memory_usable=usable, fits=fits,
-            tokens_per_second=float(self.batch.sum()) * self.layout.pp / serial,
+            remote_share=float(np.mean(self.remote)) if self.remote else 0.0,
+            memory_per_gpu=weights + kv, memory_usable=usable, fits=fits,
+            tokens_per_second=float(self.batch.sum()) * self.layout.pp / max(serial, self.layout.pp * slowest),
             weight_bytes=weights, kv_bytes=kv, experts_per_gpu=int(counts.max(initial=0)), layout=self.layout,
             reason="" if fits else self._why_not(weights, kv, usable),
             assumptions=self._assumptions(),
@@ -207,6 +210,9 @@ class _StepModel:
             said.append(
                 f"the model's limit of {model.topk_group} of {model.n_group} expert groups is not used: routing is free"
             )
+        if self.capped:
+            cap = f"1/top_k = 1/{self.model.top_k}"
+            said.append(f"{self.capped} expert loads above {cap} are capped: a token goes to an expert once")
         return tuple(said)
 
     def _stage_parts(self, s: int) -> list[Part]:
@@ -228,7 +234,7 @@ class _StepModel:
             )
             kinds.setdefault(key, []).append(layer)
         found = [(len(alike), self._expert_layer(s, alike[0])) for alike in kinds.values()]
-        self.remote = sum(count * remote for count, (_, remote) in found) / sum(count for count, _ in found)
+        self.remote += [remote for count, (_, remote) in found for _ in range(count)]
         return [sum_parts([times(parts[i], count) for count, (parts, _) in found]) for i in range(3)]
 
     def _expert_layer(self, s: int, layer: int) -> tuple[list[Part], float]:

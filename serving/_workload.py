@@ -233,3 +233,43 @@ def expert_shares(n_experts: int, expert_load: Any, layers: int) -> NDArray[np.f
     if not math.isclose(float(shares.sum()), layers, rel_tol=1e-9):
         raise InputError(Fault("expert_load", "array", "overflows when normalised", "Scale it."))
     return shares
+
+
+def inclusion_shares(shares: NDArray[np.float64], top_k: int) -> NDArray[np.float64]:
+    """Return shares of a layer's copies that tokens with top_k different experts can have.
+
+    Parameters
+    ----------
+    shares : (layers, experts) float
+        Rows summing to one.
+    top_k : int
+        Different experts of a token.
+
+    Returns
+    -------
+    (layers, experts) float
+        No share above 1 / top_k: a token goes to an expert once. What is over goes to
+        the other experts in proportion; rows still sum to one.
+
+    Raises
+    ------
+    InputError
+        Fewer experts with load than a token needs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inclusion_shares(np.array([[0.8, 0.1, 0.1]]), 2)
+    array([[0.5 , 0.25, 0.25]])
+    """
+    if (shares > 0).sum(axis=1).min(initial=top_k) < top_k:
+        rule = f"must give load to at least {top_k} experts of every layer: a token goes to {top_k} different ones"
+        raise InputError(Fault("expert_load", int((shares > 0).sum(axis=1).min()), rule, "Give more experts load."))
+    most = 1 / top_k
+    capped = shares.copy()
+    for row in capped:
+        while (over := row > most * (1 + 1e-12)).any():
+            full = over | (row >= most * (1 - 1e-12))
+            row[full] = most
+            row[~full] *= (1 - full.sum() * most) / row[~full].sum()
+    return capped

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackbound._options import overrides_of
-from rackbound._output import dumped, envelope, open_folder, slug, write_text
+from rackbound._output import dumped, envelope, require_folder, slug, whole_folder
 from topo import InputError
 
 
@@ -25,36 +25,50 @@ def test_an_envelope_says_each_assumption_once_in_order() -> None:
     assert whole["assumptions"] == ["y", "x"]
 
 
-def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    path = tmp_path / "evaluate.json"
-    write_text(path, "old\n")
-    write_text(path, "new\n")
-    assert path.read_text() == "new\n"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["evaluate.json"]
+def test_files_are_replaced_whole_and_together(tmp_path: Path) -> None:
+    (tmp_path / "evaluate.json").write_text("old")
+    with whole_folder(str(tmp_path)) as draft:
+        (draft / "evaluate.json").write_text("new")
+        (draft / "bounds.svg").write_text("svg")
+        assert (tmp_path / "evaluate.json").read_text() == "old"
+    assert {entry.name: entry.read_text() for entry in tmp_path.iterdir()} == {
+        "evaluate.json": "new",
+        "bounds.svg": "svg",
+    }
 
 
-def test_a_file_that_cannot_be_replaced_leaves_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "evaluate.json"
-    path.mkdir()
-    (path / "mine").write_text("mine")
-    with pytest.raises(InputError, match="cannot be written"):
-        write_text(path, "new\n")
+def _write_both(out: Path) -> None:
+    with whole_folder(str(out)) as draft:
+        (draft / "bounds.svg").write_text("svg")
+        (draft / "evaluate.json").write_text("new")
+
+
+def test_one_file_that_cannot_be_replaced_keeps_all_back(tmp_path: Path) -> None:
+    (tmp_path / "evaluate.json").mkdir()
+    with pytest.raises(InputError, match="where a file should go"):
+        _write_both(tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["evaluate.json"]
-    assert (path / "mine").read_text() == "mine"
 
 
 def test_a_folder_is_made_with_its_parents(tmp_path: Path) -> None:
-    folder = open_folder(str(tmp_path / "a" / "b"))
-    assert folder.is_dir()
-    assert list(folder.iterdir()) == []
-    assert open_folder(str(folder)) == folder
+    require_folder(str(tmp_path / "a" / "b"))
+    assert list(tmp_path.iterdir()) == []
+    with whole_folder(str(tmp_path / "a" / "b")) as draft:
+        (draft / "x").write_text("x")
+    assert (tmp_path / "a" / "b" / "x").read_text() == "x"
+
+
+def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for name in ("file", "file/below", "file/below/more"):
+        with pytest.raises(InputError, match="is no folder"):
+            require_folder(str(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["", " "])
-def test_a_folder_without_a_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_folder_without_a_name(name: str) -> None:
     with pytest.raises(InputError, match="--out"):
-        open_folder(name)
+        require_folder(name)
 
 
 @pytest.mark.parametrize(

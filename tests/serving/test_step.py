@@ -97,7 +97,11 @@ def test_serial_is_the_sum_and_lower_the_busiest(layout: Layout) -> None:
         assert result.lower == pytest.approx(max(totals), rel=1e-12)
     longest = max(result.parts, key=lambda part: part.seconds)
     assert result.binding == f"{longest.name} ({longest.resource})"
-    assert result.tokens_per_second == pytest.approx(114 * layout.ep * layout.pp / result.serial, rel=1e-12)
+    # pp micro-batches go round in the time of one token, or in pp times the slowest stage where stages are unequal.
+    in_flight = 114 * layout.ep * layout.pp
+    assert result.tokens_per_second <= in_flight / result.serial * (1 + 1e-12)
+    if layout.pp == 1:
+        assert result.tokens_per_second == pytest.approx(in_flight / result.serial, rel=1e-12)
 
 
 def test_memory_by_hand() -> None:
