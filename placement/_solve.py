@@ -12,10 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from collectives import plain
 from placement._experts import ExpertSolution, place_experts
 from placement._stages import cut_layers
-from serving import Layout, Model, PlacementPlan, Step, Workload, chip_numbers, step
-from serving._chip import ChipNumbers
-from serving._operations import expert_part, kv_bytes, local_parts
-from serving._workload import expert_shares
+from serving import (
+    ChipNumbers,
+    Layout,
+    Model,
+    PlacementPlan,
+    Step,
+    Workload,
+    chip_numbers,
+    expert_part,
+    expert_shares,
+    kv_bytes,
+    local_parts,
+    step,
+)
 from serving.laws import expected_experts_hit
 from topo import Fabric, Fault, InputError, Routes, route, suggest
 from topo.units import format_quantity

@@ -14,8 +14,16 @@ import networkx as nx
 import numpy as np
 
 from collectives import cost
-from serving import DTYPE_BYTES, Model, Workload, chip_numbers
-from serving._operations import expert_part, kv_bytes, local_parts, resident_bytes
+from serving import (
+    DTYPE_BYTES,
+    Model,
+    Workload,
+    chip_numbers,
+    expert_part,
+    kv_bytes,
+    local_parts,
+    resident_bytes,
+)
 from serving.laws import expected_experts_hit
 from topo import Fabric, Routes, route
 from topo.units import format_quantity

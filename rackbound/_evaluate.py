@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from collectives import Cost, cost, plain
 from placement import ExpertLayerBound, Solution, WidthSteps, expert_layer_bound, solve, width_steps
+from rackbound._sentences import bandwidth_flip, binding_sentence, compared, summary_sentence
 from serving import DTYPE_BYTES, Layout, Model, Step, Workload, load_model, step
 from topo import Fault, InputError, Routes, load, route
 from topo.units import format_quantity
@@ -231,8 +232,8 @@ class _Question:
             bound=bound, ratio=ratio, within_bound=None if ratio is None else ratio >= 1,
             domain_size=int(fabric.domain_sizes.max()), n_ranks=fabric.n_ranks, step=own,
             placement=placed, curve=curve,
-            dispatch=self._dispatch(routes), summary=_summary(fabric.name, model, bound),
-            binding=_binding(fabric.name, bound, own, placed), flips=flips, assumptions=own.assumptions,
+            dispatch=self._dispatch(routes), summary=summary_sentence(fabric.name, model, bound),
+            binding=binding_sentence(fabric.name, bound, own, placed), flips=flips, assumptions=own.assumptions,
         )  # fmt: skip
 
     def _bound(self, steps: WidthSteps, overlap: str | None = None) -> ExpertLayerBound:
@@ -274,7 +275,7 @@ class _Question:
         return tuple(
             sentence
             for sentence in (
-                _bandwidth_flip(bound),
+                bandwidth_flip(bound),
                 self._overlap_flip(steps, bound),
                 self._batch_flip(routes, bound),
                 self._budget_flip(steps, bound),
@@ -287,7 +288,7 @@ class _Question:
             return ""
         other = "none" if self.overlap == "full" else "full"
         name = "with everything overlapped" if other == "full" else "with nothing overlapped"
-        return _compared(name, self._bound(steps, other), bound)
+        return compared(name, self._bound(steps, other), bound)
 
     def _batch_flip(self, routes: Routes, bound: ExpertLayerBound) -> str:
         """Hold the total batch at what one domain has, or the batch per GPU at what one domain gives."""
@@ -299,7 +300,7 @@ class _Question:
         else:
             other = _with_batch(self.workload, batch_per_gpu=max(1, (self.workload.batch or 1) // size))
         steps = width_steps(routes.fabric, self.model, other, routing=routes)
-        return _compared(f"at a constant {other.batch_policy}", self._bound(steps), bound)
+        return compared(f"at a constant {other.batch_policy}", self._bound(steps), bound)
 
     def _budget_flip(self, steps: WidthSteps, bound: ExpertLayerBound) -> str:
         least, width = steps.least_budget(self.model.n_experts, self.overlap)
@@ -312,59 +313,3 @@ class _Question:
 
 def _with_batch(workload: Workload, batch: int | None = None, batch_per_gpu: int | None = None) -> Workload:
     return replace(workload, batch=batch, batch_per_gpu=batch_per_gpu)
-
-
-def _compared(name: str, other: ExpertLayerBound, bound: ExpertLayerBound) -> str:
-    """Say what another assumption gives, and whether it turns the verdict."""
-    turned = "the verdict flips" if other.one_domain_bounds != bound.one_domain_bounds else "the same verdict"
-    one, beyond = other.one_domain[0], other.beyond[0]
-    return f"{name}: {beyond:,} experts over several domains against {one:,} in one, {turned}"
-
-
-def _bandwidth_flip(bound: ExpertLayerBound) -> str:
-    needed, has = bound.scale_out_needed, bound.scale_out
-    if needed is None or has is None:
-        return ""
-    if not np.isfinite(needed):
-        return "no scale-out bandwidth lets several domains beat one"
-    wanted, given = format_quantity(needed, "bandwidth"), format_quantity(has, "bandwidth")
-    figure = f"{wanted} per GPU ({8 * needed / 1e9:.4g} Gb/s; the design has {given})"
-    if bound.one_domain_bounds:
-        return f"several domains beat one from a scale-out of {figure} up"
-    return f"one domain would be the bound below a scale-out of {figure}"
-
-
-def _size(n_experts: int, n_bytes: float) -> str:
-    return f"{n_experts:,} experts ({format_quantity(n_bytes, 'bytes')})"
-
-
-def _summary(name: str, model: Model, bound: ExpertLayerBound) -> str:
-    """Say the first line: the model's layer, the bound, the ratio, yes or no."""
-    if not model.is_moe:
-        return f"{name}: {model.name} is dense, its bound is no experts"
-    own = _size(model.n_experts, model.n_experts * model.expert_bytes)
-    ratio = bound.n_experts / model.n_experts
-    verdict = "yes, the layer is within the bound" if ratio >= 1 else "no, the layer is beyond the bound"
-    found = f"{_size(bound.n_experts, bound.n_bytes)} over {bound.width} GPUs" if bound.n_experts else "0 experts"
-    return f"{name}: {model.name}'s expert layer is {own}, the bound is {found}, ratio {ratio:.4g}: {verdict}"
-
-
-def _binding(name: str, bound: ExpertLayerBound, own: Step, placed: Solution) -> str:
-    """One sentence on what binds."""
-    fits = (
-        f"its own step is bound by {own.binding}"
-        if own.fits
-        else f"the model itself does not fit: at EP {own.layout.ep} it {own.reason}"
-    )
-    if not own.fits and placed.plan is not None:
-        fits += f", in {placed.layout.pp} pipeline stages of {placed.layout.ep} it does"
-    if bound.status != "bounded":
-        return f"{name}: {bound.binding}; {fits}."
-    if bound.scale_out_needed is None:
-        wider = "there is one domain only"
-    elif bound.one_domain_bounds:
-        best = f"{bound.beyond[0]:,} experts at most" if bound.beyond[0] else "no layer at all"
-        wider = f"over several domains scale-out leaves {best}, so one domain is the bound"
-    else:
-        wider = f"one domain holds {bound.one_domain[0]:,}, so one domain is not the bound"
-    return f"{name}: bound by {bound.binding}; {wider}; {fits}."

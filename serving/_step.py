@@ -30,7 +30,8 @@ from serving._operations import (
     sum_parts,
     times,
 )
-from serving._workload import Layout, PlacementPlan, Workload, expert_shares, inclusion_shares
+from serving._plan import PlacementPlan, expert_shares, inclusion_shares, require_plan
+from serving._workload import Layout, Workload
 from topo import Fabric, Fault, InputError, Routes, route
 from topo.units import format_quantity
 
@@ -168,7 +169,7 @@ class _StepModel:
         self.groups = _stage_groups(routes.fabric, model, layout)
         self.chip = chip_numbers(routes.fabric, np.concatenate(self.groups))
         self.plan = plan or PlacementPlan.contiguous(model.n_experts, model.moe_layer_mask, layout)
-        _require_plan(self.plan, model, layout)
+        require_plan(self.plan, model, layout)
         self.batch = workload.batch_of(layout.ep)
         self.heaviest = int(self.batch.max())
         asked = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
@@ -312,21 +313,3 @@ def _stage_groups(fabric: Fabric, model: Model, layout: Layout) -> list[Ints]:
         groups.append(fabric.group(layout.ep, free))
         free[groups[-1]] = False
     return groups
-
-
-def _require_plan(plan: PlacementPlan, model: Model, layout: Layout) -> None:
-    faults = []
-    ranges = ((plan.slot_rank, layout.ep), (plan.slot_expert, model.n_experts), (plan.layer_stage, layout.pp))
-    if (plan.ep, plan.pp) != (layout.ep, layout.pp):
-        rule = f"is for ep {plan.ep}, pp {plan.pp}, and the layout says ep {layout.ep}, pp {layout.pp}"
-        faults.append(Fault("plan", repr(plan), rule, "Solve for this layout."))
-    if (model.is_moe and plan.slot_expert.shape[0] != model.n_moe_layers) or len(plan.layer_stage) != model.layers:
-        faults.append(Fault("plan", repr(plan), f"is not for {model.name}", "Solve for this model."))
-    elif plan.slot_rank.shape != plan.slot_expert.shape or any(((a < 0) | (a >= n)).any() for a, n in ranges):
-        faults.append(Fault("plan", repr(plan), "points at a GPU, expert or stage that is not there", "Count from 0."))
-    elif model.is_moe and any(len(np.unique(row)) < model.n_experts for row in plan.slot_expert):
-        faults.append(
-            Fault("plan", repr(plan), "leaves an expert without a slot", "Give every expert of every layer a slot.")
-        )
-    if faults:
-        raise InputError(*faults)

@@ -63,6 +63,8 @@ def _import_rules(name: str, floor: str) -> Iterator[str]:
     top = name.partition(".")[0]
     if top in FLOORS and FLOORS.index(top) > FLOORS.index(floor):
         yield f"{floor} may not import {top}: the arrows are {' <- '.join(FLOORS)}"
+    elif top in FLOORS and top != floor and any(part.startswith("_") for part in name.split(".")):
+        yield f"{floor} may not import {name}: what another floor offers is in its __init__.pyi"
     for package, floors in ONLY_IN.items():
         if f"{name}.".startswith(f"{package}.") and floor not in floors:
             yield f"{floor} may not import {package}: only {', '.join(sorted(floors))} may"
@@ -120,6 +122,8 @@ def _name(path: Path) -> str:
         ("topo", "import sys\nsys.stderr.write('note')"),
         ("topo", "import rich.table"),
         ("placement", "from typer import Option"),
+        ("placement", "from serving._step import Step"),
+        ("placement", "import serving._step"),
     ],
 )
 def test_checker_finds_what_is_bad(floor: str, source: str) -> None:

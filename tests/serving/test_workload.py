@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving import Layout, PlacementPlan, Workload
-from serving._workload import expert_shares
+from serving import Layout, Workload
 from topo import InputError
 
 
@@ -93,68 +90,3 @@ def test_layouts_that_are_none(layout: dict[str, Any], place: str) -> None:
 
 
 # --- PlacementPlan ---
-
-
-def test_256_experts_on_72_gpus_are_40_x_4_and_32_x_3() -> None:
-    plan = PlacementPlan.contiguous(256, (True,), Layout(72))
-    counts = np.bincount(plan.slot_rank[0], minlength=72)
-    assert sorted(counts.tolist()) == [3] * 32 + [4] * 40
-    assert plan.slot_expert[0].tolist() == list(range(256))
-
-
-def test_experts_that_do_not_divide_are_spread_over_the_domains() -> None:
-    counts = np.bincount(PlacementPlan.contiguous(256, (True,), Layout(144)).slot_rank[0], minlength=144)
-    assert counts[:72].sum() == counts[72:].sum() == 128
-
-
-@given(st.integers(1, 400), st.integers(1, 200), st.integers(1, 90), st.integers(1, 12))
-def test_the_plain_plan_is_whole_and_as_equal_as_it_divides(experts: int, ep: int, layers: int, pp: int) -> None:
-    mask = tuple(layer >= layers // 3 for layer in range(layers))
-    plan = PlacementPlan.contiguous(experts, mask, Layout(ep, pp=pp))
-    assert plan.slot_expert.shape == plan.slot_rank.shape == (sum(mask), experts)
-    counts = np.bincount(plan.slot_rank[0], minlength=ep)
-    assert len(counts) == ep
-    assert counts.max() - counts.min() <= 1
-    assert (np.diff(plan.layer_stage) >= 0).all()
-    if pp <= layers:
-        per_stage = np.bincount(plan.layer_stage, minlength=pp)
-        assert per_stage.max() - per_stage.min() <= 1
-        assert len(per_stage) == pp
-
-
-def test_a_plan_is_plain_json() -> None:
-    plan = PlacementPlan.contiguous(4, (False, True), Layout(2, pp=2))
-    row = json.loads(json.dumps(plan.to_dict()))
-    assert row == {"ep": 2, "pp": 2, "slot_expert": [[0, 1, 2, 3]], "slot_rank": [[0, 0, 1, 1]], "layer_stage": [0, 1]}
-    assert repr(plan) == "PlacementPlan(1 MoE layers x 4 experts on 2 GPUs, 2 layers in 2 stages)"
-
-
-# --- expert loads ---
-
-
-def test_shares_sum_to_one_and_follow_the_loads() -> None:
-    shares = expert_shares(4, [1, 0, 2, 1], 3)
-    assert shares.shape == (3, 4)
-    assert shares.tolist() == [[0.25, 0.0, 0.5, 0.25]] * 3
-    assert expert_shares(4, [[1, 1, 1, 1], [4, 0, 0, 0]], 2).tolist() == [[0.25] * 4, [1.0, 0, 0, 0]]
-    assert expert_shares(4, None, 2).tolist() == [[0.25] * 4] * 2
-
-
-@pytest.mark.parametrize(
-    "load",
-    [[1.0] * 5, [[1.0] * 4] * 2, [-1.0, 1, 1, 1], [0.0] * 4, [float("nan"), 1, 1, 1], [float("inf"), 1, 1, 1],
-     [[1.0] * 4, [1.0] * 4, [0.0] * 4], [1e308] * 4],
-    ids=["too long", "too few layers", "negative", "all zero", "NaN", "infinite", "a layer of zeros", "overflow"],
-)  # fmt: skip
-@pytest.mark.filterwarnings("ignore:overflow")
-def test_loads_that_are_none(load: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        expert_shares(4, load, 3)
-    assert places(caught) == ["expert_load"]
-
-
-@pytest.mark.parametrize("load", ["heavy", [["a"] * 4], [[1.0, 2.0], [3.0]], {"a": 1}])
-def test_loads_that_are_no_numbers(load: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        expert_shares(4, load, 3)
-    assert places(caught) == ["expert_load"]

@@ -1,0 +1,68 @@
+"""How is the answer said? The sentences of `evaluate`, each from its record."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placement import ExpertLayerBound, Solution
+from serving import Model, Step
+from topo.units import format_quantity
+
+__all__ = ["bandwidth_flip", "binding_sentence", "compared", "summary_sentence"]
+
+
+def compared(name: str, other: ExpertLayerBound, bound: ExpertLayerBound) -> str:
+    """Return what another assumption gives, and whether it turns the verdict."""
+    turned = "the verdict flips" if other.one_domain_bounds != bound.one_domain_bounds else "the same verdict"
+    one, beyond = other.one_domain[0], other.beyond[0]
+    return f"{name}: {beyond:,} experts over several domains against {one:,} in one, {turned}"
+
+
+def bandwidth_flip(bound: ExpertLayerBound) -> str:
+    """Say from which scale-out bandwidth on several domains beat one."""
+    needed, has = bound.scale_out_needed, bound.scale_out
+    if needed is None or has is None:
+        return ""
+    if not np.isfinite(needed):
+        return "no scale-out bandwidth lets several domains beat one"
+    wanted, given = format_quantity(needed, "bandwidth"), format_quantity(has, "bandwidth")
+    figure = f"{wanted} per GPU ({8 * needed / 1e9:.4g} Gb/s; the design has {given})"
+    if bound.one_domain_bounds:
+        return f"several domains beat one from a scale-out of {figure} up"
+    return f"one domain would be the bound below a scale-out of {figure}"
+
+
+def _size(n_experts: int, n_bytes: float) -> str:
+    return f"{n_experts:,} experts ({format_quantity(n_bytes, 'bytes')})"
+
+
+def summary_sentence(name: str, model: Model, bound: ExpertLayerBound) -> str:
+    """Return the first line: the model's layer, the bound, the ratio, yes or no."""
+    if not model.is_moe:
+        return f"{name}: {model.name} is dense, its bound is no experts"
+    own = _size(model.n_experts, model.n_experts * model.expert_bytes)
+    ratio = bound.n_experts / model.n_experts
+    verdict = "yes, the layer is within the bound" if ratio >= 1 else "no, the layer is beyond the bound"
+    found = f"{_size(bound.n_experts, bound.n_bytes)} over {bound.width} GPUs" if bound.n_experts else "0 experts"
+    return f"{name}: {model.name}'s expert layer is {own}, the bound is {found}, ratio {ratio:.4g}: {verdict}"
+
+
+def binding_sentence(name: str, bound: ExpertLayerBound, own: Step, placed: Solution) -> str:
+    """Return one sentence on what binds."""
+    fits = (
+        f"its own step is bound by {own.binding}"
+        if own.fits
+        else f"the model itself does not fit: at EP {own.layout.ep} it {own.reason}"
+    )
+    if not own.fits and placed.plan is not None:
+        fits += f", in {placed.layout.pp} pipeline stages of {placed.layout.ep} it does"
+    if bound.status != "bounded":
+        return f"{name}: {bound.binding}; {fits}."
+    if bound.scale_out_needed is None:
+        wider = "there is one domain only"
+    elif bound.one_domain_bounds:
+        best = f"{bound.beyond[0]:,} experts at most" if bound.beyond[0] else "no layer at all"
+        wider = f"over several domains scale-out leaves {best}, so one domain is the bound"
+    else:
+        wider = f"one domain holds {bound.one_domain[0]:,}, so one domain is not the bound"
+    return f"{name}: bound by {bound.binding}; {wider}; {fits}."
