@@ -63,12 +63,14 @@ def schedule(
     >>> schedule("all_to_all", topo.load("hgx-h100-8"), 8e9)
     Schedule(all_to_all direct, 8 ranks, 8 GB, 1 phases)
     """
-    if kind not in KINDS:
-        raise InputError(Fault("collective", kind, "is not a known collective", suggest(kind, KINDS)))
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(Fault("collective", kind, "is not a known collective", suggest(str(kind), KINDS)))
     if algorithm != "direct":
         raise InputError(
             Fault("algorithm", algorithm, f"is not an algorithm of {kind}", suggest(algorithm, ["direct"]))
         )
+    if stages is not None and ranks is not None:
+        raise InputError(Fault("ranks", "given", "the stages name their ranks", "Leave ranks or stages out."))
     if stages is not None and kind != "send":
         raise InputError(Fault("stages", "given", f"{kind} has no stages", "Only send takes them."))
     fabric = Fabric.from_graph(graph)
@@ -103,6 +105,8 @@ def _all_to_all_v(fabric: Fabric, ranks: Ints, n_bytes: Any, stages: None) -> Sc
 
 def _send(fabric: Fabric, ranks: Ints, n_bytes: Any, stages: Stages) -> Schedule:
     size = _size(n_bytes)
+    if stages is not None and (isinstance(stages, str) or not isinstance(stages, Sequence)):
+        raise InputError(Fault("stages", stages, "must be a list of stages, each a list of ranks", "Correct it."))
     groups = [fabric.rank_numbers(stage) for stage in stages] if stages is not None else _stages(fabric, ranks)
     if len(groups) < 2 or len({len(group) for group in groups}) > 1:
         sizes = [len(group) for group in groups]
@@ -127,8 +131,8 @@ def _stages(fabric: Fabric, ranks: Ints) -> list[Ints]:
     domains = list(dict.fromkeys(homes.tolist()))
     if len(domains) > 1:
         return [ranks[homes == d] for d in domains]
-    half = len(ranks) // 2
-    return [ranks[:half], ranks[half : 2 * half]] if half else [ranks]
+    half = (len(ranks) + 1) // 2
+    return [ranks[:half], ranks[half:]]
 
 
 def _size(n_bytes: Any) -> float:

@@ -5,5 +5,6 @@ from ._solve import OBJECTIVES as OBJECTIVES
 from ._solve import Solution as Solution
 from ._solve import solve as solve
 from ._widths import OVERLAPS as OVERLAPS
+from ._widths import Terms as Terms
 from ._widths import WidthSteps as WidthSteps
 from ._widths import width_steps as width_steps

@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 
 from collectives import plain
 from placement._scale_out import scale_out_needed, scale_out_per_rank
-from placement._widths import OVERLAPS, Terms, WidthStep, WidthSteps, width_steps
-from serving import Model, Workload
-from topo import Fabric, Fault, InputError, Routes, suggest
+from placement._widths import Terms, WidthStep, WidthSteps, width_steps
+from serving import (
+    Model,
+    Workload,
+    assumptions_of,
+    chip_numbers,
+    require_records,
+)
+from topo import Fabric, Fault, InputError, Routes, route, suggest, together
 from topo.units import format_quantity
 
 __all__ = ["ExpertLayerBound", "WidthCurve", "expert_layer_bound"]
@@ -88,6 +94,8 @@ class ExpertLayerBound:
         As asked.
     status : str
         "bounded", "no experts" (a dense model) or "nothing fits".
+    assumptions : tuple of str
+        Everything taken for granted or filled in.
     """
 
     width: int
@@ -104,10 +112,16 @@ class ExpertLayerBound:
     overlap: str
     copies: str
     status: str
+    assumptions: tuple[str, ...]
 
     @property
-    def one_domain_bounds(self) -> bool:
-        """Whether no layer over several domains is larger than the best within one."""
+    def one_domain_bounds(self) -> bool | None:
+        """Whether no layer over several domains is larger than the best within one.
+
+        None with a single domain, and when no layer is possible at all.
+        """
+        if self.scale_out_needed is None or self.status != "bounded":
+            return None
         return self.beyond[0] <= self.one_domain[0]
 
     def __repr__(self) -> str:
@@ -176,13 +190,19 @@ def expert_layer_bound(
     >>> expert_layer_bound(rack, serving.load_model("deepseek-v3"), work, step_budget=20e-3).n_experts
     2808
     """
-    _require(step_budget, overlap, copies)
+    terms, _, fabric, _ = together(
+        lambda: Terms(step_budget, overlap),
+        lambda: _require_copies(copies),
+        lambda: Fabric.from_graph(graph),
+        lambda: require_records(model, workload),
+    )
     if not model.is_moe:
-        return _no_experts(Fabric.from_graph(graph), model, step_budget, overlap, copies)
+        return _no_experts(fabric, model, workload, terms, copies)
     if steps is not None and (steps.model, steps.workload) != (model, workload):
         raise InputError(Fault("steps", repr(steps), "is of another model or workload", "Work it out for this one."))
-    found = steps or width_steps(graph, model, workload, routing=routing)
-    widths, terms = found.steps, Terms(step_budget, overlap)
+    found = steps or width_steps(fabric, model, workload, routing=routing)
+    route(fabric, found.routes)  # steps of another topology are refused
+    widths = found.steps
     experts = np.array([width.width * width.most(terms) for width in widths], dtype=np.intp)
     domains = np.array([width.domains for width in widths], dtype=np.intp)
     best = int(np.argmax(experts))
@@ -200,21 +220,13 @@ def expert_layer_bound(
         experts_per_gpu=int(experts[best] // (best + 1)), one_domain=one, beyond=beyond,
         step_budget=step_budget, overlap=overlap, copies=copies,
         status="bounded" if any_layer else "nothing fits",
+        assumptions=_assumptions(fabric, model, workload),
     )  # fmt: skip
 
 
-def _require(step_budget: float, overlap: str, copies: str) -> None:
-    faults = []
-    if isinstance(step_budget, bool) or not isinstance(step_budget, int | float) or not 0 < step_budget < math.inf:
-        faults.append(
-            Fault("step_budget", step_budget, "must be a finite time above zero [s]", "Give seconds, as 20e-3.")
-        )
-    if overlap not in OVERLAPS:
-        faults.append(Fault("overlap", overlap, "is not known", suggest(str(overlap), OVERLAPS)))
+def _require_copies(copies: object) -> None:
     if copies != "direct":
-        faults.append(Fault("copies", copies, "is not known", suggest(str(copies), ["direct"])))
-    if faults:
-        raise InputError(*faults)
+        raise InputError(Fault("copies", copies, "is not known", suggest(str(copies), ["direct"])))
 
 
 def _best(experts: Ints, allowed: NDArray[np.bool_]) -> tuple[int, int]:
@@ -233,12 +245,16 @@ def _curve(widths: Sequence[WidthStep], experts: Ints, domains: Ints) -> WidthCu
     )  # fmt: skip
 
 
-def _no_experts(fabric: Fabric, model: Model, step_budget: float, overlap: str, copies: str) -> ExpertLayerBound:
+def _assumptions(fabric: Fabric, model: Model, workload: Workload) -> tuple[str, ...]:
+    return assumptions_of(fabric, model, workload, chip_numbers(fabric, np.arange(fabric.n_ranks)))
+
+
+def _no_experts(fabric: Fabric, model: Model, workload: Workload, terms: Terms, copies: str) -> ExpertLayerBound:
     none = np.zeros(0, dtype=np.intp)
     curve = WidthCurve(none, none, none, none, none.astype(float), none.astype(float), none.astype(float), none)
     single = len(fabric.domain_sizes) == 1
     needed, has = (None, None) if single else (math.inf, scale_out_per_rank(fabric))
     return ExpertLayerBound(
         0, 0, 0.0, f"{model.name} is dense: it has no experts", curve, needed, has, 0, (0, 0), (0, 0),
-        step_budget, overlap, copies, "no experts",
+        terms.budget, terms.overlap, copies, "no experts", _assumptions(fabric, model, workload),
     )  # fmt: skip

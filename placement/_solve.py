@@ -24,6 +24,7 @@ from serving import (
     expert_shares,
     kv_bytes,
     local_parts,
+    require_records,
     step,
 )
 from serving.laws import expected_experts_hit
@@ -66,8 +67,8 @@ class Solution:
         How each layer was solved: "milp" or "greedy".
     slowest_stage : float
         Time of the slowest pipeline stage, the least any cut of the layers has [s].
-    step : Step or None
-        The plan costed again by `serving.step`.
+    step : Step
+        The plan costed again by `serving.step`; it holds the assumptions too.
     """
 
     plan: PlacementPlan | None
@@ -81,7 +82,7 @@ class Solution:
     layer_bound: Floats
     methods: tuple[str, ...]
     slowest_stage: float
-    step: Step | None
+    step: Step
 
     def __repr__(self) -> str:
         if self.objective is None:
@@ -147,9 +148,11 @@ def solve(
     >>> solve(rack, serving.load_model("deepseek-v3"), serving.Workload(batch_per_gpu=114)).status
     'optimal'
     """
+    require_records(model, workload, layout)
     if objective not in OBJECTIVES:
         raise InputError(Fault("objective", objective, "is not known", suggest(str(objective), OBJECTIVES)))
-    if time_limit is not None and not (isinstance(time_limit, int | float) and time_limit > 0):
+    number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
+    if time_limit is not None and not (number and time_limit > 0):
         raise InputError(Fault("time_limit", time_limit, "must be above zero [s]", "Leave it out, or give seconds."))
     routes = route(graph, routing)
     shares = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
@@ -159,7 +162,7 @@ def solve(
     chosen, layer_stage, slowest = cut
     layers = _place_layers(shares, chosen.ep, time_limit)
     rank = np.stack([layer.rank for layer in layers]) if layers else np.zeros((0, 0), dtype=np.intp)
-    expert = np.tile(np.arange(model.n_experts), (len(layers), 1))
+    expert = np.tile(np.arange(rank.shape[1]), (len(layers), 1))
     plan = PlacementPlan(expert, rank, layer_stage, chosen.ep, chosen.pp)
     costed = step(routes.fabric, model, workload, layout=chosen, plan=plan, expert_load=expert_load, routing=routes)
     return _summary(plan, layers, chosen, slowest, costed)

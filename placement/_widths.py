@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -22,23 +21,44 @@ from serving import (
     expert_part,
     kv_bytes,
     local_parts,
+    require_records,
     resident_bytes,
 )
 from serving.laws import expected_experts_hit
-from topo import Fabric, Routes, route
+from topo import Fabric, Fault, InputError, Routes, route, suggest
 from topo.units import format_quantity
 
 __all__ = ["OVERLAPS", "Terms", "WidthStep", "WidthSteps", "width_steps"]
 
-#: none: operations one after the other; full: compute, memory and wires all overlap.
+#: How operations share time; see Terms.
 OVERLAPS = ("none", "full")
 
 
-class Terms(NamedTuple):
-    """What a step must keep: a time for one token through all layers [s], and how operations overlap."""
+@dataclass(frozen=True)
+class Terms:
+    """What a step must keep.
+
+    Attributes
+    ----------
+    budget : float
+        Time for one token through all layers [s].
+    overlap : {"none", "full"}
+        none: operations one after the other; full: compute, memory and wires all overlap.
+    """
 
     budget: float
-    overlap: str
+    overlap: str = "none"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        faults, budget = [], self.budget
+        if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < math.inf:
+            rule = "must be a finite time above zero [s]"
+            faults.append(Fault("step_budget", budget, rule, "Give seconds, as 20e-3."))
+        if self.overlap not in OVERLAPS:
+            faults.append(Fault("overlap", self.overlap, "is not known", suggest(str(self.overlap), OVERLAPS)))
+        if faults:
+            raise InputError(*faults)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,6 +132,7 @@ def width_steps(
     >>> width_steps(topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b"), work)
     WidthSteps(mixtral-8x7b on Fabric(hgx-h100-8: 8 ranks in 1 domains, 9 nodes, 16 directed links), widths 1 .. 8)
     """
+    require_records(model, workload)
     routes = route(graph, routing)
     widths = range(1, routes.fabric.n_ranks + 1) if model.is_moe else range(0)
     return WidthSteps(routes, model, workload, tuple(WidthStep(routes, model, workload, width) for width in widths))

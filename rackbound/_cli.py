@@ -24,7 +24,7 @@ from rackbound._options import (
     workload_of,
 )
 from rackbound._output import emit_json, envelope, note, say
-from topo import InputError
+from topo import InputError, together
 
 __all__ = ["app", "main"]
 
@@ -69,8 +69,10 @@ def cost(
     from topo import load
     from topo.units import parse_quantity
 
-    size = parse_quantity(n_bytes, "bytes", place="--bytes")
-    result = costed(load(design, domains, overrides_of(settings)), kind, size, ranks=ranks, routing=routing)
+    size, graph = together(
+        lambda: parse_quantity(n_bytes, "bytes", place="--bytes"), lambda: load(design, domains, overrides_of(settings))
+    )
+    result = costed(graph, kind, size, ranks=ranks, routing=routing)
     inputs = {"design": design, "kind": kind, "bytes": size, "domains": domains, "ranks": ranks, "routing": routing}
     if as_json:
         inputs["settings"] = overrides_of(settings)
@@ -99,8 +101,11 @@ def step(
     from serving import step as stepped
     from topo import Fabric, load
 
-    work, loaded = workload_of(context, batch, batch_per_gpu), load_model(model)
-    fabric = Fabric.from_graph(load(design, domains, overrides_of(settings)))
+    work, loaded, fabric = together(
+        lambda: workload_of(context, batch, batch_per_gpu),
+        lambda: load_model(model),
+        lambda: Fabric.from_graph(load(design, domains, overrides_of(settings))),
+    )
     default = max(1, fabric.n_ranks // pp) if loaded.is_moe and pp > 0 else 1
     result = stepped(fabric, loaded, work, layout=Layout(default if ep is None else ep, pp=pp))
     if as_json:
@@ -130,19 +135,23 @@ def bound(
     as_json: Json = False,
 ) -> None:
     """Find the largest expert layer of a model's kind on a design."""
-    from placement import expert_layer_bound
+    from placement import Terms, expert_layer_bound
     from serving import load_model
     from topo import Fabric, load
 
-    work, loaded, seconds = workload_of(context, batch, batch_per_gpu), load_model(model), budget_seconds(budget)
-    fabric = Fabric.from_graph(load(design, domains, overrides_of(settings)))
-    result = expert_layer_bound(fabric, loaded, work, step_budget=seconds, overlap=overlap)
+    work, loaded, terms, fabric = together(
+        lambda: workload_of(context, batch, batch_per_gpu),
+        lambda: load_model(model),
+        lambda: Terms(budget_seconds(budget), overlap),
+        lambda: Fabric.from_graph(load(design, domains, overrides_of(settings))),
+    )
+    result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap)
     if as_json:
         inputs = {
             "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-            "budget": seconds, "domains": domains, "overlap": overlap, "settings": overrides_of(settings),
+            "budget": terms.budget, "domains": domains, "overlap": overlap, "settings": overrides_of(settings),
         }  # fmt: skip
-        emit_json(envelope("bound/1", inputs, (*fabric.assumptions, *loaded.notes), result.to_dict()))
+        emit_json(envelope("bound/1", inputs, result.assumptions, result.to_dict()))
         return
     from rackbound._reports import bound_report
 
@@ -173,21 +182,25 @@ def place(
     from topo import Fabric, load
     from topo.units import parse_quantity
 
-    work, loaded = workload_of(context, batch, batch_per_gpu), load_model(model)
-    fabric = Fabric.from_graph(load(design, domains, overrides_of(settings)))
+    work, loaded, fabric, asked, limit = together(
+        lambda: workload_of(context, batch, batch_per_gpu),
+        lambda: load_model(model),
+        lambda: Fabric.from_graph(load(design, domains, overrides_of(settings))),
+        lambda: read_loads(loads),
+        lambda: None if time_limit is None else parse_quantity(time_limit, "seconds", place="--time-limit"),
+    )
     layout = None
     if ep is not None or pp is not None:
         one_domain = int(fabric.domain_sizes.max()) if loaded.is_moe else 1
         layout = Layout(one_domain if ep is None else ep, pp=1 if pp is None else pp)
-    limit = None if time_limit is None else parse_quantity(time_limit, "seconds", place="--time-limit")
-    result = solve(fabric, loaded, work, expert_load=read_loads(loads), layout=layout, time_limit=limit)
+    result = solve(fabric, loaded, work, expert_load=asked, layout=layout, time_limit=limit)
     if as_json:
         inputs = {
             "design": design, "model": model, "ep": ep, "pp": pp, "loads": loads, "batch": batch,
             "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": domains, "time_limit": limit,
             "settings": overrides_of(settings),
         }  # fmt: skip
-        emit_json(envelope("place/1", inputs, (*fabric.assumptions, *loaded.notes), result.to_dict()))
+        emit_json(envelope("place/1", inputs, result.step.assumptions, result.to_dict()))
         return
     place_report(design, domains, loaded, result)
 
@@ -199,6 +212,9 @@ def main() -> int:
     except InputError as error:
         for line in str(error).splitlines():
             note(f"rackbound: {line}")
+        return 2
+    except MemoryError:
+        note("rackbound: this does not fit into the memory of this machine: take fewer domains or ranks")
         return 2
     except BrokenPipeError:
         sys.stderr.close()

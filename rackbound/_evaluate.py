@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -12,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives import Cost, cost, plain
-from placement import ExpertLayerBound, Solution, WidthSteps, expert_layer_bound, solve, width_steps
-from rackbound._sentences import bandwidth_flip, binding_sentence, compared, summary_sentence
+from placement import ExpertLayerBound, Solution, Terms, WidthSteps, expert_layer_bound, solve, width_steps
+from rackbound._sentences import bandwidth_flip, binding_sentence, budget_flip, compared, summary_sentence
 from serving import DTYPE_BYTES, Layout, Model, Step, Workload, load_model, step
-from topo import Fault, InputError, Routes, load, route
-from topo.units import format_quantity
+from topo import Fault, InputError, Routes, load, route, together
 
 __all__ = ["DesignAnswer", "Evaluation", "StepCurve", "evaluate"]
 
@@ -71,8 +71,8 @@ class DesignAnswer:
     domain_size, n_ranks : int
         GPUs of the largest scale-up domain, and of all.
     step : Step
-        The model's own step at the layout that fits best (one domain first), or one
-        that does not fit.
+        The model's own step at the fastest width tried that fits, or the one that
+        needs least memory.
     placement : Solution
         Layers on stages and experts on GPUs.
     curve : StepCurve or None
@@ -200,14 +200,34 @@ def evaluate(
     >>> evaluate("gb200-nvl72", "deepseek-v3").designs[0].bound.width
     72
     """
-    names = [designs] if isinstance(designs, str | os.PathLike) else list(designs)
+    names: list[Any] = list(designs) if isinstance(designs, list | tuple) else [designs]
+    for name in names:
+        if not isinstance(name, str | os.PathLike):
+            value = type(name).__name__
+            raise InputError(Fault("designs", value, "must be names or paths", "Give catalogue names or design files."))
     if not names:
         raise InputError(Fault("designs", names, "needs at least one design", "Name one; `rackbound design list`."))
+    if workload is not None and not isinstance(workload, Workload):
+        raise InputError(Fault("workload", workload, "must be a serving.Workload", "Make one, or leave it out."))
     work = workload or Workload(context=DEFAULT_CONTEXT, batch_per_gpu=DEFAULT_BATCH_PER_GPU)
-    loaded = model if isinstance(model, Model) else load_model(model)
-    graphs = tuple(load(name, domains, overrides) for name in names)
+    loaded, _, *graphs = together(
+        lambda: model if isinstance(model, Model) else load_model(model),
+        lambda: Terms(budget, overlap),
+        *(partial(load, name, domains, overrides) for name in dict.fromkeys(names)),
+    )
+    built = dict(zip(dict.fromkeys(names), graphs, strict=True))
     question = _Question(loaded, work, budget, overlap)
-    return Evaluation(loaded, work, budget, domains, overlap, tuple(question.answer(graph) for graph in graphs), graphs)
+    answers = tuple(map(question.answer, built.values(), _labels(built)))
+    return Evaluation(loaded, work, budget, domains, overlap, answers, tuple(built.values()))
+
+
+def _labels(built: Mapping[Any, nx.Graph[str]]) -> list[str]:
+    """Return the designs' names, with their files where two bear one name."""
+    names = [graph.graph["name"] for graph in built.values()]
+    return [
+        name if names.count(name) == 1 else f"{name} ({os.fspath(path)})"
+        for name, path in zip(names, built, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -217,23 +237,24 @@ class _Question:
     budget: float
     overlap: str
 
-    def answer(self, graph: nx.Graph[str]) -> DesignAnswer:
+    def answer(self, graph: nx.Graph[str], name: str) -> DesignAnswer:
         """Everything about one design."""
         model, routes = self.model, route(graph)
         fabric = routes.fabric
         steps = width_steps(fabric, model, self.workload, routing=routes)
         bound = self._bound(steps)
         ratio = bound.n_experts / model.n_experts if model.is_moe else None
-        own, curve = self._own_step(routes), self._curve(routes)
+        own_steps = self._own_steps(routes)
+        own = min(own_steps, key=lambda one: (not one.fits, one.serial if one.fits else one.memory_per_gpu))
         placed = solve(fabric, model, self.workload, routing=routes)
         flips = self._flips(routes, steps, bound) if model.is_moe else ()
         return DesignAnswer(
-            design=fabric.name, layer_experts=model.n_experts, layer_bytes=model.n_experts * model.expert_bytes,
+            design=name, layer_experts=model.n_experts, layer_bytes=model.n_experts * model.expert_bytes,
             bound=bound, ratio=ratio, within_bound=None if ratio is None else ratio >= 1,
             domain_size=int(fabric.domain_sizes.max()), n_ranks=fabric.n_ranks, step=own,
-            placement=placed, curve=curve,
-            dispatch=self._dispatch(routes), summary=summary_sentence(fabric.name, model, bound),
-            binding=binding_sentence(fabric.name, bound, own, placed), flips=flips, assumptions=own.assumptions,
+            placement=placed, curve=_curve(own_steps) if model.is_moe else None,
+            dispatch=self._dispatch(routes), summary=summary_sentence(name, model, bound),
+            binding=binding_sentence(name, bound, own, placed), flips=flips, assumptions=own.assumptions,
         )  # fmt: skip
 
     def _bound(self, steps: WidthSteps, overlap: str | None = None) -> ExpertLayerBound:
@@ -242,26 +263,16 @@ class _Question:
             step_budget=self.budget, overlap=overlap or self.overlap, routing=steps.routes, steps=steps,
         )  # fmt: skip
 
-    def _own_step(self, routes: Routes) -> Step:
-        """Return the model's own step over one domain if it fits there, else over all ranks."""
-        widths = (int(routes.fabric.domain_sizes.max()), routes.fabric.n_ranks) if self.model.is_moe else (1,)
-        tried = [step(routes.fabric, self.model, self.workload, layout=Layout(w), routing=routes) for w in widths]
-        return next((result for result in tried if result.fits), tried[-1])
-
-    def _curve(self, routes: Routes) -> StepCurve | None:
+    def _own_steps(self, routes: Routes) -> list[Step]:
+        """Work out the model's own step at telling widths: each domain's end, what divides its experts, and between."""
         if not self.model.is_moe:
-            return None
+            return [step(routes.fabric, self.model, self.workload, layout=Layout(1), routing=routes)]
         n = routes.fabric.n_ranks
         ends = np.unique(np.cumsum(np.sort(routes.fabric.domain_sizes)[::-1]))
         even = np.round(np.linspace(1, n, min(n, _CURVE_POINTS)))
         whole = [w for w in range(1, n + 1) if self.model.n_experts % w == 0]
         widths = np.unique(np.concatenate([even, ends, ends[:-1] + 1, whole])).astype(np.intp)
-        done = [step(routes.fabric, self.model, self.workload, layout=Layout(int(w)), routing=routes) for w in widths]
-        wires = [sum(part.network_seconds for part in result.parts) for result in done]
-        return StepCurve(
-            widths, np.array([result.serial for result in done]), np.array([result.lower for result in done]),
-            np.array(wires), np.array([result.fits for result in done]),
-        )  # fmt: skip
+        return [step(routes.fabric, self.model, self.workload, layout=Layout(int(w)), routing=routes) for w in widths]
 
     def _dispatch(self, routes: Routes) -> Cost | None:
         """Dispatch of one layer over all ranks, experts as equal as can be."""
@@ -304,11 +315,15 @@ class _Question:
 
     def _budget_flip(self, steps: WidthSteps, bound: ExpertLayerBound) -> str:
         least, width = steps.least_budget(self.model.n_experts, self.overlap)
-        if not width:
-            return "the model's own layer fits into no width's memory, whatever the budget"
-        verb = "stays" if bound.n_experts >= self.model.n_experts else "would be"
-        time = format_quantity(least, "seconds")
-        return f"the model's own layer {verb} within the bound from a budget of {time} up (width {width})"
+        return budget_flip(bound, self.model.n_experts, least, width)
+
+
+def _curve(steps: list[Step]) -> StepCurve:
+    wires = [sum(part.network_seconds for part in one.parts) for one in steps]
+    return StepCurve(
+        np.array([one.layout.ep for one in steps]), np.array([one.serial for one in steps]),
+        np.array([one.lower for one in steps]), np.array(wires), np.array([one.fits for one in steps]),
+    )  # fmt: skip
 
 
 def _with_batch(workload: Workload, batch: int | None = None, batch_per_gpu: int | None = None) -> Workload:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from placement import Terms
 from rackbound._evaluate import DesignAnswer, Evaluation
 from rackbound._evaluate import evaluate as evaluated
 from rackbound._options import (
@@ -35,7 +37,8 @@ from rackbound._output import (
     whole_folder,
 )
 from rackbound._reports import assumed
-from serving import Workload
+from serving import load_model
+from topo import InputError, load, together
 from topo.units import format_quantity
 
 __all__ = ["evaluate"]
@@ -55,20 +58,22 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Answer: does one rack bound this model's expert layer? For one or many designs."""
-    work, seconds, overrides = (
-        workload_of(context, batch, batch_per_gpu),
-        budget_seconds(budget),
-        overrides_of(settings),
+    work, terms, overrides, *_ = together(
+        lambda: workload_of(context, batch, batch_per_gpu),
+        lambda: Terms(budget_seconds(budget), overlap),
+        lambda: overrides_of(settings),
+        lambda: load_model(model),
+        *(partial(_loadable, name, domains, settings) for name in dict.fromkeys(designs)),
+        lambda: require_folder(out),
     )
-    require_folder(out)
     answer = evaluated(
-        designs, model, workload=work, budget=seconds, domains=domains, overlap=overlap, overrides=overrides
+        designs, model, workload=work, budget=terms.budget, domains=domains, overlap=overlap, overrides=overrides
     )
     inputs = {
         "designs": designs, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-        "budget": seconds, "domains": domains, "overlap": overlap, "settings": overrides,
+        "budget": terms.budget, "domains": domains, "overlap": overlap, "settings": overrides,
     }  # fmt: skip
-    whole = envelope("evaluate/1", inputs, [*_standing(work), *_shared(answer.designs)], answer.to_dict())
+    whole = envelope("evaluate/1", inputs, _shared(answer.designs), answer.to_dict())
     with whole_folder(out) as folder:  # made only once there is an answer to put into it
         files = _draw(answer, folder)
         (folder / "evaluate.json").write_text(dumped(whole), encoding="utf-8")
@@ -77,6 +82,15 @@ def evaluate(
     else:
         _report(answer)
     note(f"wrote evaluate.json and {len(files)} figures into {out}")
+
+
+def _loadable(name: str, domains: int, settings: list[str] | None) -> None:
+    """Raise what is wrong with a design; what is wrong with --set itself is said apart from it."""
+    try:
+        overrides = overrides_of(settings)
+    except InputError:
+        overrides = {}
+    load(name, domains, overrides)
 
 
 def _report(answer: Evaluation) -> None:
@@ -99,23 +113,13 @@ def _report(answer: Evaluation) -> None:
     batch = f"--batch-per-gpu {work.batch_per_gpu}" if work.batch_per_gpu is not None else f"--batch {work.batch}"
     say(f"\nAsked: {batch} --context {work.context} --budget {budget.replace(' ', '')} --domains {answer.domains} "
         f"--overlap {answer.overlap}")  # fmt: skip
-    assumed([*_standing(work), *_shared(answer.designs)])
+    assumed(_shared(answer.designs))
 
 
 _COLUMNS = (
     "design", "its expert layer", "the bound", "bound / layer", "within", "one domain bounds", "its own step",
     "memory per GPU",
 )  # fmt: skip
-
-
-def _standing(work: Workload) -> tuple[str, ...]:
-    """Return what every answer of this version takes for granted."""
-    dtypes = f"dispatch {work.dispatch_dtype}, combine {work.combine_dtype}, KV cache {work.kv_dtype}"
-    return (
-        f"{work.phase}; {dtypes}; {100 * work.hbm_reserve:.0f} % of HBM kept free; uniform experts; ECMP routing",
-        "profile ideal: wires and kernels at full rate, no software overhead",
-        "one expert-parallel group on otherwise idle wires",
-    )
 
 
 def _shared(designs: tuple[DesignAnswer, ...]) -> list[str]:
@@ -145,6 +149,8 @@ def _row(one: DesignAnswer) -> tuple[str, ...]:
 def _one_domain(bound: Any) -> str:
     if bound.scale_out_needed is None:
         return "only one"
+    if bound.one_domain_bounds is None:
+        return "no layer"
     return "yes" if bound.one_domain_bounds else "no"
 
 

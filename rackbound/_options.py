@@ -39,6 +39,8 @@ def overrides_of(settings: list[str] | None) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise InputError(Fault("--set", text, "must read KEY=VALUE", "Write scale_out.radix=128."))
+        if key.strip() in found:
+            raise InputError(Fault("--set", text, "sets a key a second time", "Give every key once."))
         try:
             found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:

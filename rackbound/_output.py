@@ -122,4 +122,4 @@ _FOLDER_CURE = "Name a folder you may write to."
 
 def slug(name: str) -> str:
     """Return a name fit for a file."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "design"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or "design"

@@ -10,6 +10,7 @@ from typing import Any
 from collectives import Cost
 from placement import ExpertLayerBound, Solution
 from rackbound._output import say, show_table
+from rackbound._sentences import bandwidth_flip
 from serving import Model, Step, Workload
 from topo import Fabric, Fault, InputError
 from topo.units import format_quantity
@@ -77,10 +78,8 @@ def bound_report(fabric: Fabric, domains: int, model: Model, workload: Workload,
         say(f"  bound by {bound.binding}")
         say(f"  best within one domain: {_best(bound.one_domain)}; over several: {_best(bound.beyond)}")
     if bound.scale_out_needed is not None and bound.scale_out is not None:
-        needed = format_quantity(bound.scale_out_needed, "bandwidth")
-        has = format_quantity(bound.scale_out, "bandwidth")
-        say(f"  several domains beat one from a scale-out of {needed} per GPU up (it has {has})")
-    assumed((*fabric.assumptions, *model.notes))
+        say(f"  {bandwidth_flip(bound)}")
+    assumed(bound.assumptions)
 
 
 def _best(pair: tuple[int, int]) -> str:
@@ -91,7 +90,15 @@ def place_report(design: str, domains: int, model: Model, solution: Solution) ->
     """Print status, objective and proof of a placement."""
     layout = solution.layout
     say(f"{model.name} on {design} x {domains}, EP {layout.ep}, PP {layout.pp}: {solution.status}")
-    if solution.plan is None or solution.step is None or solution.gap is None:
+    if solution.plan is not None:
+        _plan_report(solution)
+    assumed(solution.step.assumptions)
+
+
+def _plan_report(solution: Solution) -> None:
+    """Print how good a plan is, its stages and its step."""
+    layout, plan = solution.layout, solution.plan
+    if plan is None or solution.objective is None or solution.bound is None or solution.gap is None:
         return
     say(f"  heaviest GPU {solution.objective:.4f} times the mean; no placement is below {solution.bound:.4f} "
         f"(gap {100 * solution.gap:.3g} %)")  # fmt: skip
@@ -99,12 +106,11 @@ def place_report(design: str, domains: int, model: Model, solution: Solution) ->
     exact = solution.methods.count("milp")
     if solution.methods:
         say(f"  {exact} layers by the exact solver, {len(solution.methods) - exact} by the greedy and its bound")
-    stages = [int((solution.plan.layer_stage == s).sum()) for s in range(layout.pp)]
+    stages = [int((plan.layer_stage == s).sum()) for s in range(layout.pp)]
     slowest = format_quantity(solution.slowest_stage, "seconds")
     say(f"  layers per stage {stages}, slowest stage {slowest} without the wires (exact)")
     low, high = (format_quantity(s, "seconds") for s in (solution.step.lower, solution.step.serial))
     say(f"  step with this plan: {low} to {high}")
-    assumed(solution.step.assumptions)
 
 
 def read_loads(path: str | None) -> Any:
@@ -115,7 +121,7 @@ def read_loads(path: str | None) -> Any:
         loads = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(Fault("--loads", path, f"cannot be read: {error.strerror}", "Give a JSON file.")) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(Fault("--loads", path, f"is not JSON: {error}", "Give a list of numbers.")) from None
     rows = loads if isinstance(loads, list) and loads and isinstance(loads[0], list) else [loads]
     numbers = all(

@@ -1,3 +1,4 @@
+from ._assumptions import assumptions_of as assumptions_of
 from ._catalogue import list_models as list_models
 from ._chip import ChipNumbers as ChipNumbers
 from ._chip import chip_numbers as chip_numbers
@@ -13,6 +14,7 @@ from ._operations import resident_bytes as resident_bytes
 from ._plan import PlacementPlan as PlacementPlan
 from ._plan import expert_shares as expert_shares
 from ._plan import inclusion_shares as inclusion_shares
+from ._plan import require_records as require_records
 from ._reading import load_model as load_model
 from ._step import Step as Step
 from ._step import step as step

@@ -60,6 +60,9 @@ def find_config(name_or_path: str | os.PathLike[str]) -> Config:
     InputError
         There is no such name or file, or the file does not hold a JSON object.
     """
+    if not isinstance(name_or_path, str | os.PathLike) or not os.fspath(name_or_path):
+        value = name_or_path if isinstance(name_or_path, str) else type(name_or_path).__name__
+        raise InputError(Fault("model", value, "must be a name or a path", "Give a catalogue name or a config.json."))
     text = os.fspath(name_or_path)
     name = text.casefold()
     if isinstance(name_or_path, str) and name in _stems():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +24,18 @@ class ChipNumbers:
     hbm_bandwidth: float
     flops: dict[str, float]
     notes: tuple[str, ...]
+    name: str = ""
 
     def rate(self, dtype: str) -> float:
         """Matmul rate of a dtype [FLOP/s]."""
-        return matmul_rate(self.flops, dtype)[0]
+        return self._rate(dtype)[0]
+
+    def _rate(self, dtype: str) -> tuple[float, str]:
+        return matmul_rate(self.flops, dtype, f"chip.flops of {self.name}")
 
     def fallbacks(self, dtypes: set[str]) -> list[str]:
         """Say which dtypes are multiplied at a wider dtype's rate."""
-        used = {dtype: matmul_rate(self.flops, dtype)[1] for dtype in sorted(dtypes)}
+        used = {dtype: self._rate(dtype)[1] for dtype in sorted(dtypes)}
         return [
             f"{dtype} is multiplied at the chip's {key} rate: it states none for {MATMUL_RATE[dtype]}"
             for dtype, key in used.items() if key != MATMUL_RATE[dtype]
@@ -46,11 +51,7 @@ def chip_numbers(fabric: Fabric, ranks: Ints) -> ChipNumbers:
         A rank without a chip, or a chip without numbers.
     """
     names = sorted({fabric.chip[int(r)] for r in ranks})
-    faults = [
-        Fault(f"chips[{name!r}]", name, "has no numbers in this graph",
-              'Give GPU nodes chip= and graph.graph["chips"][name] hbm_bytes, hbm_bandwidth, flops.')
-        for name in names if not {"hbm_bytes", "hbm_bandwidth", "flops"} <= set(fabric.chips.get(name, ()))
-    ]  # fmt: skip
+    faults = [fault for name in names for fault in _chip_faults(name, fabric.chips.get(name))]
     if faults:
         raise InputError(*faults)
     chips = [fabric.chips[name] for name in names]
@@ -60,4 +61,20 @@ def chip_numbers(fabric: Fabric, ranks: Ints) -> ChipNumbers:
         hbm_bandwidth=min(chip["hbm_bandwidth"] for chip in chips),
         flops={key: min(chip["flops"][key] for chip in chips) for key in sorted(shared)},
         notes=(f"chips differ ({', '.join(names)}): the weakest number of each counts",) if len(names) > 1 else (),
+        name=", ".join(names),
     )
+
+
+def _chip_faults(name: str, numbers: object) -> list[Fault]:
+    """Return what of a chip's numbers a step cannot be worked out with."""
+    place = f"chips[{name!r}]"
+    if not isinstance(numbers, dict) or not {"hbm_bytes", "hbm_bandwidth", "flops"} <= set(numbers):
+        cure = 'Give GPU nodes chip= and graph.graph["chips"][name] hbm_bytes, hbm_bandwidth, flops.'
+        return [Fault(place, name, "has no numbers in this graph", cure)]
+    values = {"hbm_bytes": numbers["hbm_bytes"], "hbm_bandwidth": numbers["hbm_bandwidth"]}
+    values |= {f"flops.{key}": value for key, value in numbers["flops"].items()}
+    return [
+        Fault(f"{place}.{key}", value, "must be a finite number above zero, in SI units", "Correct it.")
+        for key, value in values.items()
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
+    ]

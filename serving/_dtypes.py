@@ -49,7 +49,7 @@ _NARROW_TO_WIDE = ("fp4", "fp8", "bf16")
 
 
 def _known(dtype: str, place: str) -> str:
-    if dtype not in DTYPE_BYTES:
+    if not isinstance(dtype, str) or dtype not in DTYPE_BYTES:
         rule = "is not a type whose size is known"
         raise InputError(Fault(place, dtype, rule, suggest(str(dtype), DTYPE_BYTES)))
     return dtype
@@ -83,7 +83,7 @@ def dtype_bytes(dtype: str, place: str = "dtype") -> float:
     return DTYPE_BYTES[_known(dtype, place)]
 
 
-def matmul_rate(flops: Mapping[str, float], dtype: str) -> tuple[float, str]:
+def matmul_rate(flops: Mapping[str, float], dtype: str, place: str = "flops") -> tuple[float, str]:
     """Return the rate at which a chip multiplies a type, and the key the rate stands under.
 
     A chip without the type's own rate uses its next wider one (fp4, then fp8, then bf16).
@@ -94,6 +94,8 @@ def matmul_rate(flops: Mapping[str, float], dtype: str) -> tuple[float, str]:
         Dense matmul rates of one chip by key "bf16", "fp8", "fp4" [FLOP/s].
     dtype : str
         A key of `MATMUL_RATE`.
+    place : str, optional
+        What to call the rates in an error.
 
     Returns
     -------
@@ -117,4 +119,4 @@ def matmul_rate(flops: Mapping[str, float], dtype: str) -> tuple[float, str]:
         if key in flops:
             return flops[key], key
     rule = f"needs a rate for {dtype}: one of {', '.join(_NARROW_TO_WIDE[first:])}"
-    raise InputError(Fault("flops", dict(flops), rule, "Add the chip's dense rate under one of these keys."))
+    raise InputError(Fault(place, dict(flops), rule, "Add the chip's dense rate, as chip.flops.bf16."))

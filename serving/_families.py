@@ -50,7 +50,7 @@ def _after_first_dense(keys: Keys, layers: int) -> tuple[bool, ...]:
     first = keys.whole("first_k_dense_replace", minimum=0)
     if layers and first > layers:
         keys.fault("first_k_dense_replace", first, f"is more than num_hidden_layers = {layers}")
-    every = keys.whole_or(1, "moe_layer_freq", minimum=1) or 1
+    every = keys.whole_or(1, "moe_layer_freq", minimum=1, said="every layer after the dense ones is MoE") or 1
     return tuple(layer >= first and layer % every == 0 for layer in range(layers))
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serving._model import Model
-from serving._workload import Layout
+from serving._workload import Layout, Workload
 from topo import Fault, InputError
 
-__all__ = ["PlacementPlan", "expert_shares", "inclusion_shares", "require_plan"]
+__all__ = ["PlacementPlan", "expert_shares", "inclusion_shares", "require_plan", "require_records"]
 
 Ints = NDArray[np.intp]
 
@@ -93,7 +93,7 @@ def expert_shares(n_experts: int, expert_load: Any, layers: int) -> NDArray[np.f
         return np.full((layers, n_experts), 1 / n_experts)
     try:
         load = np.atleast_2d(np.asarray(expert_load, dtype=np.float64))
-    except (TypeError, ValueError):  # ragged, or not numbers
+    except (TypeError, ValueError, OverflowError):  # ragged, or not numbers
         raise InputError(Fault("expert_load", expert_load, "must be an array of numbers", "Correct it.")) from None
     if load.shape not in ((1, n_experts), (layers, n_experts)):
         rule = f"must have shape ({n_experts},) or ({layers}, {n_experts})"
@@ -165,9 +165,32 @@ def require_plan(plan: PlacementPlan, model: Model, layout: Layout) -> None:
         faults.append(Fault("plan", repr(plan), f"is not for {model.name}", "Solve for this model."))
     elif plan.slot_rank.shape != plan.slot_expert.shape or any(((a < 0) | (a >= n)).any() for a, n in ranges):
         faults.append(Fault("plan", repr(plan), "points at a GPU, expert or stage that is not there", "Count from 0."))
+    elif (np.diff(plan.layer_stage) < 0).any() or len(np.unique(plan.layer_stage)) < layout.pp:
+        faults.append(
+            Fault("plan", repr(plan), "has stages out of order or without layers", "Cut the layers in order.")
+        )
     elif model.is_moe and any(len(np.unique(row)) < model.n_experts for row in plan.slot_expert):
         faults.append(
             Fault("plan", repr(plan), "leaves an expert without a slot", "Give every expert of every layer a slot.")
         )
+    if faults:
+        raise InputError(*faults)
+
+
+def require_records(model: object, workload: object, layout: object = None, plan: object = None) -> None:
+    """Refuse arguments of another type, all at once.
+
+    Raises
+    ------
+    InputError
+        Names each; layout and plan may be None.
+    """
+    wanted = (("model", model, Model), ("workload", workload, Workload), ("layout", layout, Layout),
+              ("plan", plan, PlacementPlan))  # fmt: skip
+    faults = [
+        Fault(name, value, f"must be a serving.{kind.__name__}", "Make one, or leave it out.")
+        for name, value, kind in wanted
+        if not isinstance(value, kind) and not (value is None and name in ("layout", "plan"))
+    ]
     if faults:
         raise InputError(*faults)

@@ -109,6 +109,9 @@ def _model(config: Config, family: str, keys: Keys) -> Model:
     attention = row.attention(keys, hidden)
     windows = row.windows(keys, layers)
     feed_forward = read_feed_forward(keys, row, hidden, layers)
+    if feed_forward.n_experts and layers and not any(feed_forward.moe_layer_mask):
+        keys.note(f"{feed_forward.n_experts} experts are stated but no layer is MoE: read as a dense model")
+        feed_forward = feed_forward._replace(n_experts=0, top_k=0, expert_params=0, shared_params=0, router_params=0)
     types = read_weight_types(keys, feed_forward.moe_layer_mask, shared=feed_forward.shared_params > 0)
     return Model(
         name=config.name,

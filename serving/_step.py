@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives import cost, plain
+from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
 from serving._dtypes import dtype_bytes
 from serving._model import Model
@@ -30,7 +31,7 @@ from serving._operations import (
     sum_parts,
     times,
 )
-from serving._plan import PlacementPlan, expert_shares, inclusion_shares, require_plan
+from serving._plan import PlacementPlan, expert_shares, inclusion_shares, require_plan, require_records
 from serving._workload import Layout, Workload
 from topo import Fabric, Fault, InputError, Routes, route
 from topo.units import format_quantity
@@ -154,6 +155,7 @@ def step(
     4
     """
     routes = route(graph, routing)
+    require_records(model, workload, layout, plan)
     layout = layout or (Layout(plan.ep, pp=plan.pp) if plan else Layout(routes.fabric.n_ranks if model.is_moe else 1))
     return _StepModel(routes, model, workload, layout, plan, expert_load, profile).result()
 
@@ -174,6 +176,7 @@ class _StepModel:
         self.heaviest = int(self.batch.max())
         asked = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
         self.shares = inclusion_shares(asked, model.top_k) if model.is_moe else asked
+        self.uniform = expert_load is None
         self.capped = int((asked > self.shares * (1 + 1e-9)).sum())
         self.remote: list[float] = []
 
@@ -204,17 +207,13 @@ class _StepModel:
         return f"needs {size[0]} per GPU of {size[1]} usable (weights {size[2]}, KV cache {size[3]})"
 
     def _assumptions(self) -> tuple[str, ...]:
-        model, work = self.model, self.workload
-        dtypes = {model.weight_dtype, work.kv_dtype} | ({model.other_dtype} if model.unquantised else set())
-        said = [*self.routes.fabric.assumptions, *model.notes, *self.chip.notes, *self.chip.fallbacks(dtypes)]
-        if model.n_group and model.n_group > 1:
-            said.append(
-                f"the model's limit of {model.topk_group} of {model.n_group} expert groups is not used: routing is free"
-            )
+        said = assumptions_of(
+            self.routes.fabric, self.model, self.workload, self.chip, uniform=self.uniform, profile=self.profile
+        )
         if self.capped:
             cap = f"1/top_k = 1/{self.model.top_k}"
-            said.append(f"{self.capped} expert loads above {cap} are capped: a token goes to an expert once")
-        return tuple(said)
+            return (*said, f"{self.capped} expert loads above {cap} are capped: a token goes to an expert once")
+        return said
 
     def _stage_parts(self, s: int) -> list[Part]:
         layers = [int(i) for i in np.flatnonzero(self.plan.layer_stage == s)]

@@ -19,6 +19,8 @@ PHASES = ("decode",)
 COPIES = ("direct",)
 EXPERT_ROUTINGS = ("free",)
 EXPERT_READS = ("distinct", "all")
+#: Larger counts of sequences or tokens are a slip of the pen.
+LARGEST = 10**12
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,11 @@ class Workload:
             faults.append(Fault("batch, batch_per_gpu", given, "exactly one of the two is needed", "Give one."))
         for name in ("context", "batch", "batch_per_gpu"):
             faults += _whole(name, getattr(self, name), optional=name != "context")
-        if not 0 <= self.hbm_reserve < 1:
+        for name in ("attention_arithmetic", "router"):
+            if not isinstance(getattr(self, name), bool):
+                faults.append(Fault(name, getattr(self, name), "must be True or False", "Correct it."))
+        reserve = self.hbm_reserve
+        if isinstance(reserve, bool) or not isinstance(reserve, int | float) or not 0 <= reserve < 1:
             faults.append(
                 Fault("hbm_reserve", self.hbm_reserve, "must lie in 0 .. 1, 1 excluded", "Give a part, as 0.1.")
             )
@@ -141,4 +147,6 @@ def _whole(name: str, value: Any, optional: bool = False) -> list[Fault]:
         return []
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         return [Fault(name, value, "must be a whole number, one or more", "Correct it.")]
+    if value > LARGEST:
+        return [Fault(name, value, f"is more than {LARGEST:,}", "Give what one deployment has.")]
     return []

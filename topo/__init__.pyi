@@ -10,6 +10,7 @@ from ._edits import scale as scale
 from ._errors import Fault as Fault
 from ._errors import InputError as InputError
 from ._errors import suggest as suggest
+from ._errors import together as together
 from ._fabric import Fabric as Fabric
 from ._fabric import Ranks as Ranks
 from ._load import list_designs as list_designs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +15,7 @@ __all__ = ["EDGE_KINDS", "NODE_KINDS", "check", "rank_nodes", "require"]
 
 NODE_KINDS = ("gpu", "switch", "nic", "cpu", "host")
 EDGE_KINDS = ("scale-up", "scale-out", "pcie")
+TIERS = ("scale-up", "leaf", "spine", "core")
 _MOST_SHOWN = 20
 
 
@@ -30,7 +31,8 @@ def check(graph: nx.Graph[str]) -> list[Fault]:
     Returns
     -------
     list of Fault
-        Empty for a graph every verb takes.
+        Empty for a graph every verb takes. Verbs refuse a graph with any of these, but
+        for links one way only: what can be sent over those still has a cost.
 
     Examples
     --------
@@ -42,6 +44,11 @@ def check(graph: nx.Graph[str]) -> list[Fault]:
     >>> [fault.rule for fault in check(graph)]
     ['must be a finite number above zero [bytes/s]']
     """
+    faults = _faults(graph)
+    return faults or list(_one_way_faults(graph))
+
+
+def _faults(graph: nx.Graph[str]) -> list[Fault]:
     if not isinstance(graph, nx.Graph):
         return [
             Fault(
@@ -57,9 +64,20 @@ def check(graph: nx.Graph[str]) -> list[Fault]:
     return faults
 
 
+def _one_way_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
+    if not isinstance(graph, nx.DiGraph):
+        return
+    place = {node: number for number, node in enumerate(rank_nodes(graph))}
+    parts = _parts_with_ranks(nx.strongly_connected_components(graph), place)
+    if len(parts) > 1:
+        rule = f"leads one way only: {len(parts)} parts whose ranks do not reach each other both ways"
+        cure = f"State both directions between {parts[0][0]!r} and {parts[1][0]!r}."
+        yield Fault("graph", graph.graph.get("name", "graph"), rule, cure)
+
+
 def require(graph: nx.Graph[str]) -> None:
     """Raise InputError with the faults of a graph, if it has any."""
-    faults = check(graph)
+    faults = _faults(graph)
     if len(faults) > _MOST_SHOWN:
         more = Fault("graph", len(faults), f"has {len(faults) - _MOST_SHOWN} more faults", "topo.check lists them all.")
         faults = [*faults[:_MOST_SHOWN], more]
@@ -94,6 +112,9 @@ def _node_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
         kind = data.get("kind")
         if kind not in NODE_KINDS:
             yield Fault(f"{place} kind", kind, "is not a kind of node", suggest(str(kind), NODE_KINDS))
+        for key, fine, rule in _NODE_RULES:
+            if data.get(key) is not None and not fine(data[key]):
+                yield Fault(f"{place} {key}", data[key], rule, "Correct it, or leave it out.")
         rank = data.get("rank")
         if rank is None:
             continue
@@ -103,6 +124,16 @@ def _node_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
             yield Fault(f"{place} rank", rank, f"is also the rank of {ranks[rank]!r}", "Give every rank once.")
         else:
             ranks[rank] = node
+
+
+#: attribute -> whether a value is fine, and the rule.
+_NODE_RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("forwards", lambda value: isinstance(value, bool), "must be true or false"),
+    ("tier", lambda value: value in TIERS, f"must be one of {', '.join(TIERS)}"),
+    ("domain", lambda value: isinstance(value, Hashable), "must be a number or a name"),
+    ("host", lambda value: isinstance(value, Hashable), "must be a number or a name"),
+    ("chip", lambda value: isinstance(value, str), "must be a name"),
+)
 
 
 def _edge_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
@@ -163,11 +194,17 @@ def _domain_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
 
 
 def _connection_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
-    ranks = rank_nodes(graph)
-    parts = nx.weakly_connected_components(graph) if isinstance(graph, nx.DiGraph) else nx.connected_components(graph)
-    holding = [sorted(part & set(ranks), key=ranks.index) for part in parts if part & set(ranks)]
+    place = {node: number for number, node in enumerate(rank_nodes(graph))}
+    name = graph.graph.get("name", "graph")
+    holding = _parts_with_ranks(nx.connected_components(graph.to_undirected(as_view=True)), place)
     if len(holding) > 1:
         sizes = ", ".join(str(len(part)) for part in holding[:8])
         rule = f"is disconnected: {len(holding)} parts with {sizes}{', ...' if len(holding) > 8 else ''} ranks"
         cure = f"Join them: nothing leads from {holding[0][0]!r} to {holding[1][0]!r}."
-        yield Fault("graph", graph.graph.get("name", "graph"), rule, cure)
+        yield Fault("graph", name, rule, cure)
+
+
+def _parts_with_ranks(parts: Iterable[set[str]], place: dict[str, int]) -> list[list[str]]:
+    """Return the ranks of every part that has any, in rank order."""
+    found = [sorted((node for node in part if node in place), key=lambda node: place[node]) for part in parts]
+    return sorted((part for part in found if part), key=lambda part: place[part[0]])

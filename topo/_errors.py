@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Fault", "InputError", "suggest"]
+__all__ = ["Fault", "InputError", "suggest", "together"]
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,33 @@ def suggest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.4)
     hint = f"Did you mean {by_fold[near[0]]!r}? " if near else ""
     return f"{hint}Known: {', '.join(names)}."
+
+
+def together(*calls: Callable[[], Any]) -> list[Any]:
+    """Return what every call returns, or raise the faults of all of them at once.
+
+    Parameters
+    ----------
+    *calls : callable
+        Each without arguments.
+
+    Raises
+    ------
+    InputError
+        With every fault of every call, each once.
+
+    Examples
+    --------
+    >>> together(lambda: 1, lambda: 2)
+    [1, 2]
+    """
+    found: list[Any] = []
+    faults: list[Fault] = []
+    for call in calls:
+        try:
+            found.append(call())
+        except InputError as error:
+            faults += [fault for fault in error.faults if fault not in faults]
+    if faults:
+        raise InputError(*faults)
+    return found

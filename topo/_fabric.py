@@ -125,7 +125,7 @@ class Fabric:
             lanes=_ints(d.get("lanes", 1) for d in data),
             ranks=_ints(index[node] for node in ranks),
             chips=deepcopy(dict(graph.graph.get("chips", {}))),
-            chip=tuple(graph.nodes[node].get("chip", "") for node in ranks),
+            chip=tuple(graph.nodes[node].get("chip") or "" for node in ranks),
             name=str(graph.graph.get("name", "")),
             assumptions=tuple(graph.graph.get("assumptions", ())),
         )

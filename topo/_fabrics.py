@@ -100,7 +100,7 @@ def rail_optimised(graph: nx.Graph[str], domains: Sequence[Sequence[str]], spec:
     """Join domains rail by rail under leaves, spines and, beyond radix leaves, cores."""
     down = spec.radix // 2
     leaves = leaf_ports(domains, down)
-    uplinks = [math.ceil(len(gpus) / spec.oversubscription - 1e-9) for gpus in leaves]
+    uplinks = [max(1, math.ceil(len(gpus) / spec.oversubscription - 1e-9)) for gpus in leaves]
     require_reach(max(len(gpus) for gpus in domains), len(domains), spec)
     worst = max(len(gpus) + up for gpus, up in zip(leaves, uplinks, strict=True))
     if len(leaves) > 1 and worst > spec.radix:

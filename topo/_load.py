@@ -22,6 +22,10 @@ from topo._validate import design_from_mapping
 __all__ = ["list_designs", "load", "load_design"]
 
 
+#: Larger graphs are refused rather than built for hours.
+MOST_GPUS = 1_000_000
+
+
 @cache
 def list_designs() -> tuple[str, ...]:
     """Return the names of the catalogue's designs.
@@ -104,6 +108,13 @@ def load(
     >>> sum(kind == "gpu" for _, kind in graph.nodes(data="kind"))
     144
     """
+    if not isinstance(name_or_path, str | os.PathLike):
+        value = type(name_or_path).__name__
+        raise InputError(Fault("design", value, "must be a name or a path", "Give a catalogue name or a design file."))
+    if overrides is not None and not isinstance(overrides, Mapping):
+        raise InputError(
+            Fault("overrides", overrides, "must map dotted keys to values", 'Give {"scale_out.radix": 128}.')
+        )
     design = load_design(name_or_path, overrides)
     file = str(name_or_path)
     if isinstance(domains, bool) or not isinstance(domains, int) or domains < 1:
@@ -113,6 +124,12 @@ def load(
             Fault("scale_out", None, f"the design states no NIC rate, so {domains} domains cannot be joined",
                   "Add a [scale_out] table with a bandwidth, or use one domain.", file)
         )  # fmt: skip
+    gpus = domains * design.design.domain_size
+    if gpus > MOST_GPUS:
+        rule = f"makes {gpus} GPUs, more than the {MOST_GPUS} this version builds"
+        raise InputError(
+            Fault("domains x design.domain_size", f"{domains} x {design.design.domain_size}", rule, "Take fewer.")
+        )
     try:
         if domains > 1 and design.scale_out is not None:
             require_reach(design.design.domain_size, domains, design.scale_out)
@@ -126,7 +143,7 @@ def _build(design: Design, domains: int, planes: bool) -> nx.Graph[str]:
     local = build_domain(design.scale_up, size, planes=planes)
     graph: nx.Graph[str] = nx.Graph(
         schema=1, name=design.design.name, domains=domains, chips={design.chip.name: _chip(design)},
-        assumptions=list(design.assumptions), sources=dict(design.sources),
+        assumptions=_said(design, domains), sources=dict(design.sources),
     )  # fmt: skip
     per_host = design.design.gpus_per_host
     for d in range(domains):
@@ -146,6 +163,12 @@ def _build(design: Design, domains: int, planes: bool) -> nx.Graph[str]:
     return graph
 
 
+def _said(design: Design, domains: int) -> list[str]:
+    """Return what the design assumes, without what no link of this graph has."""
+    unused = "scale_out." if domains == 1 else "\0"
+    return [line for line in design.assumptions if not line.startswith(unused) or line.endswith(": overridden")]
+
+
 def _chip(design: Design) -> dict[str, Any]:
     numbers = asdict(design.chip)
     del numbers["name"]
@@ -155,7 +178,7 @@ def _chip(design: Design) -> dict[str, Any]:
 def _in_file(error: InputError, file: str) -> InputError:
     return InputError(
         *(
-            f if f.file or f.place.startswith("overrides[") else Fault(f.place, f.value, f.rule, f.cure, file)
+            f if f.file or f.place.startswith("override ") else Fault(f.place, f.value, f.rule, f.cure, file)
             for f in error.faults
         )
     )
@@ -182,7 +205,7 @@ def _read(name_or_path: str | os.PathLike[str]) -> tuple[str, str]:
     if not looks_like_path and not os.path.isfile(path):
         raise InputError(Fault("design", name, "is not in the catalogue and is no file", suggest(name, list_designs())))
     try:
-        return path.read_text(encoding="utf-8"), name
+        return path.read_text(encoding="utf-8-sig"), name
     except (OSError, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise InputError(Fault("design", name, "is not a text file", "Give a design file in TOML.")) from None

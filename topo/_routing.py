@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
+#: Pairs of ranks are looked at one by one, 1 byte and more each.
+MOST_RANKS = 20_000
 FAR = np.iinfo(np.int16).max
 Rule = Callable[[ClassGraph, Bools], Floats]
 
@@ -121,9 +123,12 @@ def route(graph: nx.Graph[str] | Fabric, rule: str | Routes = "ecmp") -> Routes:
     """
     if isinstance(rule, Routes):
         return _require_same(graph, rule)
-    if rule not in RULES:
-        raise InputError(Fault("routing", rule, "is not a known routing rule", suggest(rule, RULES)))
+    if not isinstance(rule, str) or rule not in RULES:
+        raise InputError(Fault("routing", rule, "is not a known routing rule", suggest(str(rule), RULES)))
     fabric = Fabric.from_graph(graph)
+    if fabric.n_ranks > MOST_RANKS:
+        rule_ = f"has more ranks than the {MOST_RANKS} whose pairs this version routes"
+        raise InputError(Fault("graph", f"{fabric.n_ranks} ranks", rule_, "Take a part of it."))
     classes = tuple(_class_routes(class_graph(fabric, kind), RULES[rule]) for kind in PATH_CLASSES)
     pair_class = np.full((fabric.n_ranks, fabric.n_ranks), -1, dtype=np.int8)
     for number in reversed(range(len(classes))):
@@ -133,14 +138,12 @@ def route(graph: nx.Graph[str] | Fabric, rule: str | Routes = "ecmp") -> Routes:
 
 
 def _require_same(graph: nx.Graph[str] | Fabric, routes: Routes) -> Routes:
-    """Refuse routes of another topology, as far as a look at nodes and links tells."""
+    """Refuse routes of another topology."""
     if graph is routes.fabric:
         return routes
-    if isinstance(graph, Fabric):
-        labels, links = graph.labels, len(graph.source)
-    else:
-        labels, links = tuple(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
-    if (labels, links) != (routes.fabric.labels, len(routes.fabric.source)):
+    here, there = Fabric.from_graph(graph), routes.fabric
+    arrays = ("source", "target", "bandwidth", "latency", "link_kind")
+    if here.labels != there.labels or any(not np.array_equal(getattr(here, a), getattr(there, a)) for a in arrays):
         raise InputError(Fault("routing", repr(routes), "is for another topology", "Route this graph, or name a rule."))
     return routes
 

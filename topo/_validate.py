@@ -74,9 +74,7 @@ def _apply_overrides(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[
     for key, value in overrides.items():
         table, _, name = key.partition(".")
         if not (key in known_keys() or (key.startswith("chip.flops.") and key.count(".") == 2)):
-            faults.append(
-                Fault(f"overrides[{key!r}]", value, "is not a key of a design file", suggest(key, known_keys()))
-            )
+            faults.append(Fault(f"override {key}", value, "is not a key of a design file", suggest(key, known_keys())))
             continue
         target = raw.setdefault(table, {})
         if not isinstance(target, dict):
@@ -142,6 +140,10 @@ def _rules(raw: Mapping[str, Any], found: Mapping[str, Any], file: str | None) -
         shape = raw[table].get("shape") if isinstance(raw.get(table), dict) else None
         if isinstance(shape, str) and shape and shape not in known_shapes:
             faults.append(Fault(f"{table}.shape", shape, f"is not a known {what}", suggest(shape, known_shapes), file))
+    for key in found.get("sources", ()):
+        if not any(key == known or key.startswith(f"{known}.") for known in known_keys()):
+            cure = suggest(key, known_keys())
+            faults.append(Fault(f"sources.{key!r}", raw["sources"][key], "is a source of no key", cure, file))
     if "scale_up" in found:
         faults += [replace(fault, file=file) for fault in shape_faults(found["scale_up"])]
     return faults

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from typing import Literal
 
 from topo._errors import Fault, InputError
@@ -37,6 +38,9 @@ UNITS: dict[Kind, dict[str, float]] = {
     "dollars": {"$": 1.0},
 }
 
+#: A quantity above this is a slip of the pen.
+LARGEST = 1e30
+
 _EXAMPLE: dict[Kind, str] = {
     "bytes": "80 GB or 80 GiB",
     "bandwidth": "900 GB/s or 400 Gb/s",
@@ -57,7 +61,7 @@ _NOUN: dict[Kind, str] = {
     "dollars": "price",
 }
 
-_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)"
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:nan|inf(?:inity)?)"
 _QUANTITY = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>[^\s\d].*?)?\s*", re.IGNORECASE)
 
 
@@ -114,6 +118,8 @@ def parse_quantity(
     value = number * units[unit]
     if not math.isfinite(value):
         raise refuse(f"a {_NOUN[kind]} must be a finite number", known)
+    if value > LARGEST:
+        raise refuse(f"is beyond {LARGEST:g} SI units, where sums of such numbers overflow", known)
     if value < 0 or (value == 0 and not zero):
         raise refuse(f"a {_NOUN[kind]} must be {'zero or more' if zero else 'above zero'}", known)
     return value
@@ -130,7 +136,9 @@ _CANONICAL: dict[Kind, list[tuple[str, float]]] = {
 }
 
 
-def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
+def format_quantity(
+    value: float, kind: Kind, digits: int = 4, rounding: Literal["nearest", "up", "down"] = "nearest"
+) -> str:
     """Return an SI value in the one canonical form the project prints.
 
     Parameters
@@ -141,6 +149,8 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
         As for `parse_quantity`.
     digits : int, optional
         Significant digits.
+    rounding : {"nearest", "up", "down"}, optional
+        A threshold that holds from a value on is printed rounded up.
 
     Returns
     -------
@@ -153,6 +163,8 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     '50 GB/s'
     >>> format_quantity(0.0788888889, "seconds")
     '78.89 ms'
+    >>> format_quantity(0.0788888889, "seconds", 3, "up")
+    '78.9 ms'
     """
     ladder = _CANONICAL[kind]
     if value == 0:
@@ -164,5 +176,8 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     for unit_, factor_ in ladder:
         if abs(rounded) >= factor_ * (1 - 1e-12):
             unit, factor = unit_, factor_
-    number = float(f"{value / factor:.{digits}g}")
-    return f"{number:.{digits}g} {unit}" if abs(number) < 10**digits else f"{number:,.0f} {unit}".replace(",", "")
+    number = float(Context(prec=digits, rounding=_ROUNDING[rounding]).create_decimal(repr(value / factor)))
+    return f"{number:.0f} {unit}" if 10**digits <= abs(number) < 1e9 else f"{number:.{digits}g} {unit}"
+
+
+_ROUNDING = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}

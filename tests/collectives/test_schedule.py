@@ -70,8 +70,9 @@ def test_send_within_one_domain_takes_two_halves(rack: nx.Graph) -> None:
     assert sends(collectives.schedule("send", rack, 1e6, ranks=[6, 1, 5, 2])) == {(6, 5): 1e6, (1, 2): 1e6}
 
 
-def test_send_within_an_odd_domain_leaves_the_last_out(rack: nx.Graph) -> None:
-    assert sends(collectives.schedule("send", rack, 1e6, ranks=5)) == {(0, 2): 1e6, (1, 3): 1e6}
+def test_send_within_an_odd_domain_has_no_halves(rack: nx.Graph) -> None:
+    with pytest.raises(InputError, match=r"\[3, 2\]: send needs two or more stages of equal size"):
+        collectives.schedule("send", rack, 1e6, ranks=5)
 
 
 def test_send_over_the_chosen_ranks(three: nx.Graph) -> None:

@@ -128,7 +128,7 @@ ANY = ["evaluate", "step", "bound", "place"]
     [(["--domains=-1"], "domains"), (["--domains=0"], "domains"), (["--context=0"], "context"),
      (["--context=-1"], "context"), (["--batch-per-gpu=0"], "batch_per_gpu"), (["--batch=-5"], "batch"),
      (["--batch=8", "--batch-per-gpu=8"], "batch, batch_per_gpu"),
-     (["--set", "scale_out.speed=1"], "overrides['scale_out.speed']"), (["--set", "radix=1"], "overrides['radix']"),
+     (["--set", "scale_out.speed=1"], "override scale_out.speed"), (["--set", "radix=1"], "override radix"),
      (["--set", "scale_out.radix"], "--set"), (["--set", "=128"], "--set"),
      (["--set", "scale_out.bandwidth=400"], "scale_out.bandwidth"),
      (["--set", "scale_out.bandwidth=400 GB"], "scale_out.bandwidth"),

@@ -205,7 +205,10 @@ def test_the_same_design_twice_keeps_both_sets_of_figures(folder: Path) -> None:
     found = run("evaluate", "hgx-h100-8", "HGX H100-8", "--model", "mixtral-8x7b", "--out", out)
     assert found.code == 0
     names = {path.name for path in out.glob("topology-*.svg")}
-    assert names == {"topology-hgx-h100-8.svg", "topology-hgx-h100-8-2.svg"}
+    assert names == {"topology-hgx-h100-8-hgx-h100-8.svg", "topology-hgx-h100-8-HGX-H100-8.svg"}
+    assert {answer["design"] for answer in saved(out)["results"]["designs"]} == {
+        "hgx-h100-8 (hgx-h100-8)", "hgx-h100-8 (HGX H100-8)",
+    }  # fmt: skip
 
 
 def test_a_folder_that_is_there_is_written_into(folder: Path, own: Run) -> None:

@@ -214,8 +214,11 @@ def test_a_plan_that_suits_the_loads_is_faster_than_the_plain_one() -> None:
 
 def test_uniform_loads_are_the_default() -> None:
     plain = mixtral(layout=Layout(4)).to_dict()
-    assert mixtral(layout=Layout(4), expert_load=np.ones(8)).to_dict() == plain
-    assert mixtral(layout=Layout(4), expert_load=np.full((32, 8), 3.0)).to_dict() == plain
+    for load in (np.ones(8), np.full((32, 8), 3.0)):
+        given = mixtral(layout=Layout(4), expert_load=load).to_dict()
+        assert given | {"assumptions": None} == plain | {"assumptions": None}
+        assert {line for line in plain["assumptions"] if "uniformly" in line}
+        assert not {line for line in given["assumptions"] if "uniformly" in line}  # it was not assumed then
 
 
 def test_skewed_loads_are_slower() -> None:

@@ -149,13 +149,13 @@ def test_bad_overrides_are_all_named() -> None:
     overrides = {"scale_out.radx": 128, "scale_out.bandwidth": "800 GB", "chip.flops.int8": "1 PFLOP/s", "radix": 3}
     faults = {fault.place: fault for fault in faults_of("gb200-nvl72", overrides=overrides)}
     assert set(faults) == {
-        "overrides['scale_out.radx']",
-        "overrides['radix']",
+        "override scale_out.radx",
+        "override radix",
         "scale_out.bandwidth",
         "chip.flops.int8",
     }
-    assert "Did you mean 'scale_out.radix'" in faults["overrides['scale_out.radx']"].cure
-    assert faults["overrides['scale_out.radx']"].value == 128
+    assert "Did you mean 'scale_out.radix'" in faults["override scale_out.radx"].cure
+    assert faults["override scale_out.radx"].value == 128
     assert faults["scale_out.bandwidth"].rule == "is a size, not a bandwidth"
 
 

@@ -1,0 +1,47 @@
+"""What does an answer take for granted? Said once, by every verb that stands on a step."""
+
+from __future__ import annotations
+
+from serving._chip import ChipNumbers
+from serving._model import Model
+from serving._workload import Workload
+from topo import Fabric
+
+__all__ = ["assumptions_of"]
+
+
+def assumptions_of(
+    fabric: Fabric, model: Model, workload: Workload, chip: ChipNumbers, *, uniform: bool = True, profile: str = "ideal"
+) -> tuple[str, ...]:
+    """Return everything a step of this model takes for granted or had filled in.
+
+    Parameters
+    ----------
+    fabric : Fabric
+        Says what its builder or reader filled in.
+    model, workload, chip : records
+        Likewise.
+    uniform : bool, optional
+        Whether no expert load was given.
+    profile : str, optional
+        Software profile.
+
+    Returns
+    -------
+    tuple of str
+        One sentence each.
+    """
+    types = f"dispatch {workload.dispatch_dtype}, combine {workload.combine_dtype}, KV cache {workload.kv_dtype}"
+    said = [
+        f"{workload.phase}; {types}; {100 * workload.hbm_reserve:.3g} % of HBM kept free; ECMP routing",
+        f"profile {profile}: wires and kernels at full rate, no software overhead",
+        "one expert-parallel group on otherwise idle wires",
+    ]
+    if model.is_moe and uniform:
+        said.append("experts are uniformly loaded; a copy of a token for each of its experts")
+    dtypes = {model.weight_dtype, workload.kv_dtype} | ({model.other_dtype} if model.unquantised else set())
+    said += [*fabric.assumptions, *model.notes, *chip.notes, *chip.fallbacks(dtypes)]
+    if model.n_group and model.n_group > 1:
+        limit = f"{model.topk_group} of {model.n_group} expert groups"
+        said.append(f"the model's limit of {limit} is not used: routing is free")
+    return tuple(said)
