@@ -2,6 +2,7 @@ from ._cost import PROFILES as PROFILES
 from ._cost import cost as cost
 from ._records import ClassLoad as ClassLoad
 from ._records import Cost as Cost
+from ._records import Outer as Outer
 from ._records import Phase as Phase
 from ._records import Schedule as Schedule
 from ._records import plain as plain

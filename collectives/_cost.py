@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives._loads import PhaseLoads, phase_loads
-from collectives._records import ClassLoad, Cost, Schedule
+from collectives._records import ClassLoad, Cost, Outer, Schedule
 from collectives._schedule import Stages, schedule
 from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, Routes, route, suggest
 
@@ -20,7 +20,7 @@ Term = tuple[float, float, str, str]
 def cost(
     graph: nx.Graph[str] | Fabric,
     kind_or_schedule: str | Schedule,
-    n_bytes: float | ArrayLike | None = None,
+    n_bytes: float | ArrayLike | Outer | None = None,
     *,
     ranks: Ranks = None,
     algorithm: str = "direct",
@@ -36,7 +36,7 @@ def cost(
         The topology.
     kind_or_schedule : str or Schedule
         A kind that `schedule` knows, or its result.
-    n_bytes : float or (n, n) array
+    n_bytes : float, (n, n) array or Outer
         nccl-tests' size [bytes], or the matrix of all_to_all_v; none with a Schedule.
     ranks, algorithm, stages
         As `schedule`.
@@ -75,7 +75,7 @@ def cost(
         plan = schedule(kind_or_schedule, routes.fabric, n_bytes, ranks=ranks, algorithm=algorithm, stages=stages)
     terms, loads = [], np.zeros(len(routes.fabric.source))
     for phase in plan.phases:
-        result = phase_loads(routes, plan.ranks, phase.n_bytes)
+        result = phase_loads(routes, plan.ranks, phase.traffic)
         terms.append(_binding(routes.fabric, result))
         loads += result.loads
     return _summary(routes, plan, terms, loads, profile)
@@ -139,11 +139,8 @@ def _summary(routes: Routes, plan: Schedule, terms: list[Term], loads: Floats, p
 
 
 def _remote_shares(fabric: Fabric, plan: Schedule) -> tuple[float, float]:
-    homes = fabric.rank_domain[plan.ranks]
-    away = homes[:, None] != homes[None, :]
-    total = sum(float(phase.n_bytes.sum()) for phase in plan.phases)
-    kept = sum(float(np.trace(phase.n_bytes)) for phase in plan.phases)
-    remote = sum(float(phase.n_bytes[away].sum()) for phase in plan.phases)
+    totals = [phase.totals(fabric.rank_domain[plan.ranks]) for phase in plan.phases]
+    total, kept, remote = (sum(column) for column in zip(*totals, strict=True))
     return remote / total if total else 0.0, remote / (total - kept) if total > kept else 0.0
 
 
@@ -166,6 +163,8 @@ def _class_loads(fabric: Fabric, loads: Floats, seconds: float) -> dict[str, Cla
 
 def _fallen_through(routes: Routes, plan: Schedule) -> list[str]:
     """Say how many pairs inside one host have no scale-up path."""
+    if not routes.any_fallen:
+        return []
     host = routes.fabric.host[routes.fabric.ranks[plan.ranks]]
     together = (host[:, None] == host[None, :]) & (host[:, None] >= 0)
     pair_class = routes.pair_class[np.ix_(plan.ranks, plan.ranks)]

@@ -11,10 +11,38 @@ from numpy.typing import NDArray
 
 from topo.units import format_quantity
 
-__all__ = ["ClassLoad", "Cost", "Phase", "Schedule", "plain"]
+__all__ = ["ClassLoad", "Cost", "Outer", "Phase", "Schedule", "plain"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+Reals = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Outer:
+    """Traffic in which rank i sends sent[i] x received[j] bytes to rank j.
+
+    Uniform and expert all-to-alls are of this kind; costing one takes time and memory in
+    proportion to the ranks, not to their square.
+
+    Attributes
+    ----------
+    sent, received : (n,) float
+        Zero or more; their products are bytes.
+    """
+
+    sent: Reals
+    received: Reals
+
+    @property
+    def matrix(self) -> Floats:
+        """The products, (n, n) float [bytes]."""
+        return np.outer(self.sent, self.received)
+
+    @property
+    def sizes(self) -> int:
+        """Number of different message sizes at most."""
+        return len(np.unique(self.sent)) * len(np.unique(self.received))
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +51,26 @@ class Phase:
 
     Attributes
     ----------
-    n_bytes : (n, n) float
+    traffic : (n, n) float or Outer
         Bytes from rank (row) to rank (column); the diagonal is what a rank keeps, and
         uses no wire.
     """
 
-    n_bytes: Floats
+    traffic: Floats | Outer
+
+    @property
+    def n_bytes(self) -> Floats:
+        """The traffic as a matrix, (n, n) float [bytes]."""
+        return self.traffic.matrix if isinstance(self.traffic, Outer) else self.traffic
+
+    def totals(self, home: Ints) -> tuple[float, float, float]:
+        """Return all bytes, those a rank keeps, and those that leave their home [bytes]."""
+        if isinstance(self.traffic, Outer):
+            sent, received = np.bincount(home, self.traffic.sent), np.bincount(home, self.traffic.received)
+            away = float(sent @ (received.sum() - received))
+            return float(sent.sum() * received.sum()), float(self.traffic.sent @ self.traffic.received), away
+        elsewhere = home[:, None] != home[None, :]
+        return float(self.traffic.sum()), float(np.trace(self.traffic)), float(self.traffic[elsewhere].sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives._records import Phase, Schedule
+from collectives._records import Outer, Phase, Schedule
 from topo import Fabric, Fault, InputError, Ranks, suggest
 
 __all__ = ["KINDS", "schedule"]
@@ -24,7 +24,7 @@ Stages = Sequence[Sequence[str] | Sequence[int] | NDArray[np.intp]] | None
 def schedule(
     kind: str,
     graph: nx.Graph[str] | Fabric,
-    n_bytes: float | ArrayLike,
+    n_bytes: float | ArrayLike | Outer,
     *,
     ranks: Ranks = None,
     algorithm: str = "direct",
@@ -36,11 +36,12 @@ def schedule(
     ----------
     kind : {"all_to_all", "all_to_all_v", "send"}
         all_to_all: every rank sends n_bytes/n to each rank, itself included (no wire).
-        all_to_all_v: n_bytes is an (n, n) matrix, row sends to column, the diagonal stays.
+        all_to_all_v: n_bytes is an (n, n) matrix or an Outer, row sends to column, the
+        diagonal stays.
         send: rank i of stage s sends n_bytes to rank i of stage s + 1.
     graph : networkx.Graph or Fabric
         Where the ranks live.
-    n_bytes : float or (n, n) array
+    n_bytes : float, (n, n) array or Outer
         nccl-tests' size [bytes]: the send buffer of one rank.
     ranks : int or sequence, optional
         A number of ranks (the fewest domains that hold them, equal shares), rank labels
@@ -81,26 +82,28 @@ def schedule(
 def _all_to_all(fabric: Fabric, ranks: Ints, n_bytes: Any, stages: None) -> Schedule:
     size = _size(n_bytes)
     n = len(ranks)
-    return Schedule("all_to_all", "direct", ranks, size, (n - 1) / n, (Phase(np.full((n, n), size / n)),))
+    return Schedule("all_to_all", "direct", ranks, size, (n - 1) / n, (Phase(Outer(np.full(n, size / n), np.ones(n))),))
 
 
 def _all_to_all_v(fabric: Fabric, ranks: Ints, n_bytes: Any, stages: None) -> Schedule:
     n = len(ranks)
+    shape = f"must be a matrix of shape ({n}, {n}), or an Outer of two vectors of {n}"
     try:
-        matrix = np.asarray(n_bytes, dtype=np.float64)
+        arrays = [np.asarray(a, dtype=np.float64) for a in _parts(n_bytes)]
     except (TypeError, ValueError):  # ragged, or not numbers
-        raise InputError(
-            Fault("n_bytes", n_bytes, f"must be a matrix of shape ({n}, {n})", "Rows send, columns receive.")
-        ) from None
-    if matrix.shape != (n, n):
-        raise InputError(
-            Fault("n_bytes", matrix.shape, f"must be a matrix of shape ({n}, {n})", "Rows send, columns receive.")
-        )
-    if not np.isfinite(matrix).all() or (matrix < 0).any() or not matrix.any():
-        raise InputError(
-            Fault("n_bytes", "matrix", "must hold finite bytes, zero or more, not all zero", "Correct it.")
-        )
-    return Schedule("all_to_all_v", "direct", ranks, float(matrix.sum(axis=1).max()), (n - 1) / n, (Phase(matrix),))
+        raise InputError(Fault("n_bytes", n_bytes, shape, "Rows send, columns receive.")) from None
+    if [a.shape for a in arrays] not in ([(n, n)], [(n,), (n,)]):
+        raise InputError(Fault("n_bytes", [a.shape for a in arrays], shape, "Rows send, columns receive."))
+    if any(not np.isfinite(a).all() or (a < 0).any() or not a.any() for a in arrays):
+        rule = "must hold finite bytes, zero or more, not all zero"
+        raise InputError(Fault("n_bytes", "matrix", rule, "Correct it."))
+    traffic = Outer(*arrays) if len(arrays) == 2 else arrays[0]
+    largest = float(arrays[0].max() * arrays[1].sum() if len(arrays) == 2 else arrays[0].sum(axis=1).max())
+    return Schedule("all_to_all_v", "direct", ranks, largest, (n - 1) / n, (Phase(traffic),))
+
+
+def _parts(n_bytes: Any) -> tuple[Any, ...]:
+    return (n_bytes.sent, n_bytes.received) if isinstance(n_bytes, Outer) else (n_bytes,)
 
 
 def _send(fabric: Fabric, ranks: Ints, n_bytes: Any, stages: Stages) -> Schedule:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-from figures._style import BLUE, GREY, ORANGE, VERMILION, house, own_axes, title
+from figures._style import BLUE, GREY, ORANGE, TITLE_SIZE, VERMILION, house, measured, own_axes, root_figure, title
+from figures._words import counted, shortened
 from placement import ExpertLayerBound
 from topo import Fault, InputError
 from topo.units import format_quantity
@@ -21,6 +23,13 @@ _BARS = (
     ("beyond", ORANGE, "////", "best over several domains", 0.2),
 )
 _NONE = {"one_domain": "none within one domain", "beyond": "none over several domains"}
+_ALL = {
+    "all": ("both designs", "all {} designs"),
+    "any": ("either design", "any of the {} designs"),
+    "each": ("each of 2 designs", "each of {} designs"),
+}
+_SIZE = 8.5
+_NAME = 260.0  # what a name may take of the heading [points]
 _HALO = {"boxstyle": "square,pad=0.12", "facecolor": "white", "edgecolor": "none"}
 
 
@@ -41,7 +50,7 @@ def draw_bounds(
     bounds : sequence of ExpertLayerBound
         One per design.
     model_experts : int, optional
-        Experts per layer the model itself has; a vertical line. None or 0 for a dense model.
+        Experts per layer the model itself has; a vertical line. None or 0 without one.
     model_name : str, optional
         For that line and the title.
     ax : Axes, optional
@@ -77,10 +86,11 @@ def draw_bounds(
         ax = ax or own_axes(7.6, 1.5 + 0.68 * len(names))
         _axis(ax, names, bounds, model_experts)
         for row, bound in enumerate(bounds):
-            _row(ax, row, bound)
+            _row(ax, row, bound, model_experts or None)
         if model_experts:
             _model_line(ax, model_experts, model_name)
-        title(ax, _heading(bounds, model_experts, model_name), pad=24 if ax.get_legend() is None else 40)
+        heading = _heading(names, bounds, model_experts, model_name)
+        title(ax, heading, pad=24 if ax.get_legend() is None else 40)
     return ax
 
 
@@ -103,17 +113,17 @@ def _axis(ax: Axes, names: Sequence[str], bounds: Sequence[ExpertLayerBound], mo
         ax.xaxis.set_minor_formatter(NullFormatter())
     else:
         ax.set_xlim(0, max(values) * 1.75)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     ax.set_ylim(len(names) - 0.45, -0.55)
-    ax.set_yticks(range(len(names)), labels=names)
+    ax.set_yticks(range(len(names)), labels=[shortened(str(name), 160.0, 8.5) for name in names], parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
 
 
-def _row(ax: Axes, row: int, bound: ExpertLayerBound) -> None:
+def _row(ax: Axes, row: int, bound: ExpertLayerBound, line: float | None) -> None:
     if not bound.n_experts:
-        reason = textwrap.shorten(f"{bound.status}: {bound.binding}", 110, placeholder=" ...")
-        _note(ax, row, textwrap.fill(reason, 62))
+        _note(ax, row, textwrap.shorten(f"{bound.status}: {bound.binding}", 110, placeholder=" ..."), line)
         return
     per_expert = bound.n_bytes / bound.n_experts
     for name, colour, hatch, label, offset in _BARS:
@@ -122,22 +132,43 @@ def _row(ax: Axes, row: int, bound: ExpertLayerBound) -> None:
             ax.barh(row + offset, experts - ax.get_xlim()[0], 0.36, left=ax.get_xlim()[0], color=colour, hatch=hatch,
                     edgecolor="white", linewidth=0, label=label)  # fmt: skip
             size = format_quantity(experts * per_expert, "bytes", 3)
-            _beside(ax, experts, row + offset, f"{experts:,} experts, {size}, on {width} GPU{'s' if width > 1 else ''}")
+            _beside(
+                ax, experts, row + offset, f"{counted(experts, 'expert')}, {size}, on {counted(width, 'GPU')}", line
+            )
         else:
             single = name == "beyond" and bound.scale_out_needed is None
-            _note(ax, row + offset, "a single domain" if single else _NONE[name])
+            _note(ax, row + offset, "a single domain" if single else _NONE[name], line)
     _legend(ax)
 
 
-def _beside(ax: Axes, x: float, y: float, text: str) -> None:
-    ax.annotate(
-        text, (x, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5, bbox=_HALO, zorder=4
-    )
+def _points(ax: Axes, low: float, high: float) -> float:
+    """Return how far apart two values of the x-axis are [points]."""
+    (a, _), (b, _) = ax.transData.transform([(low, 0.0), (high, 0.0)])
+    return float((b - a) * 72 / root_figure(ax).dpi)
 
 
-def _note(ax: Axes, y: float, text: str) -> None:
-    ax.annotate(text, (ax.get_xlim()[0], y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5,
-                color=GREY, style="italic", bbox=_HALO, zorder=4)  # fmt: skip
+def _beside(ax: Axes, x: float, y: float, text: str, line: float | None) -> None:
+    """Label a bar at its end; what would lie over the model's line stands beyond it, led to by a hairline."""
+    if line is not None and x < line and measured(text, _SIZE) + 10.0 > _points(ax, x, line):
+        ax.hlines(y, x, line, color=GREY, linewidth=0.6, linestyle=(0, (1, 2)))
+        x = line
+    _label(ax, x, y, text)
+
+
+def _note(ax: Axes, y: float, text: str, line: float | None) -> None:
+    """Say why there is no bar, on the side of the model's line on which there is room for it."""
+    low, high = ax.get_xlim()
+    x, room = low, _points(ax, low, high)
+    wrapped = textwrap.fill(text, 62)
+    if line is not None and measured(wrapped, _SIZE) + 10.0 > _points(ax, low, line):
+        x, room = max(((low, _points(ax, low, line)), (line, _points(ax, line, high))), key=lambda side: side[1])
+        wrapped = textwrap.fill(text, min(62, max(12, int((room - 10.0) / (0.58 * _SIZE)))))
+    _label(ax, x, y, wrapped, color=GREY, style="italic")
+
+
+def _label(ax: Axes, x: float, y: float, text: str, **looks: Any) -> None:
+    ax.annotate(text, (x, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=_SIZE, bbox=_HALO,
+                zorder=4, **looks)  # fmt: skip
 
 
 def _legend(ax: Axes) -> None:
@@ -150,13 +181,30 @@ def _legend(ax: Axes) -> None:
 
 def _model_line(ax: Axes, experts: int, name: str) -> None:
     ax.axvline(experts, color=VERMILION, linewidth=1.4, linestyle=(0, (6, 2)), zorder=3)
-    ax.annotate(f"{name}: {experts:,}", (experts, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
-                textcoords="offset points", ha="center", color=VERMILION, fontsize=8.5)  # fmt: skip
+    text = f"{shortened(name, 220.0, _SIZE)}: {experts:,}"
+    left = _points(ax, ax.get_xlim()[0], experts) < measured(text, _SIZE) / 2  # else it would leave the axes
+    ax.annotate(text, (experts, 1), xycoords=("data", "axes fraction"), xytext=(-4 if left else 0, 2),
+                textcoords="offset points", ha="left" if left else "center", color=VERMILION,
+                fontsize=_SIZE)  # fmt: skip
 
 
-def _heading(bounds: Sequence[ExpertLayerBound], model_experts: int | None, name: str) -> str:
+def _heading(names: Sequence[str], bounds: Sequence[ExpertLayerBound], model_experts: int | None, name: str) -> str:
+    n, name = len(bounds), shortened(name, _NAME, TITLE_SIZE)
+    if all(bound.status == "no experts" for bound in bounds):
+        return f"{name} is dense: it has no experts"
+    if not any(bound.n_experts for bound in bounds):
+        return f"No expert layer of {name} fits on {_all_of(names, 'any')}"
     if not model_experts:
-        return f"{name} has no experts"
-    count = sum(bound.n_experts >= model_experts for bound in bounds)
-    many = f"{count} of {len(bounds)} designs" if len(bounds) > 1 else ("this design" if count else "no width of it")
-    return f"{name}'s {model_experts:,} experts are within the bound on {many}"
+        return f"The largest expert layer on {_all_of(names, 'each')}"
+    within = sum(bound.n_experts >= model_experts for bound in bounds)
+    where = f"{within} of {n} designs" if 0 < within < n else _all_of(names, "all")
+    experts = f"{counted(model_experts, 'expert')} {'is' if model_experts == 1 else 'are'}"
+    return f"{name}'s {experts} {'within' if within else 'beyond'} the bound on {where}"
+
+
+def _all_of(names: Sequence[str], word: str) -> str:
+    """Return the one design by its name, of more how many they are."""
+    if len(names) == 1:
+        return shortened(str(names[0]), _NAME, TITLE_SIZE)
+    two, more = _ALL[word]
+    return two if len(names) == 2 else more.format(len(names))

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from figures._scene import Group, Link
+from figures._words import text_width
 
-__all__ = ["Box", "Spot", "arrange", "is_mesh", "shown", "sides", "text_width"]
+__all__ = ["Box", "Spot", "arrange", "is_mesh", "shown", "sides"]
 
 MOST_GPUS = 96
 _GAP, _PAD = 4.0, 5.0
@@ -41,11 +42,6 @@ class Box:
     trays: tuple[Spot, ...] = ()
     hidden: int = 0
     notes: dict[str, str] = field(default_factory=dict)
-
-
-def text_width(text: str, size: float) -> float:
-    """Return a safe estimate of the width of a text [points]."""
-    return 0.62 * size * len(text)
 
 
 def is_mesh(group: Group, links: Iterable[Link]) -> bool:

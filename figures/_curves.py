@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from textwrap import fill
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from figures._style import BLUE, GREY, INK, ORANGE, SKY, VERMILION, house, own_axes, title
+from figures._notes import level_line, mark_domains, off_scale
+from figures._style import BLUE, GREY, ORANGE, SKY, VERMILION, house, own_axes, title
+from figures._words import counted
 from placement import ExpertLayerBound
 from topo import Fault, InputError
 
@@ -19,7 +23,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _ROOM = 1.015  # the axis ends a little beyond the widest group
-_HALO = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 
 
 def draw_step_time(
@@ -88,10 +91,9 @@ def draw_step_time(
             ax.plot(x, _column("lower", lower, len(x)) * 1e3, color=SKY, linestyle=(0, (1, 1)), label="lower bound")
         _with_gaps(ax, x, y, held, "step time, serial")
         ax.set(xlim=_limits(x), ylim=(0, top), xlabel="GPUs in the expert-parallel group", ylabel="step time [ms]")
-        _off_scale(ax, x, y, top)
         if budget is not None:
-            _level_line(ax, budget * 1e3, f"budget\n{budget * 1e3:g} ms")
-        _mark_domains(ax, boundary, domain)
+            level_line(ax, budget * 1e3, f"budget\n{budget * 1e3:g} ms")
+        off_scale(ax, (x, y), mark_domains(ax, boundary, domain, (x, y)))
         _finish(ax, heading or _step_heading(x, y, boundary, domain))
     return ax
 
@@ -139,12 +141,14 @@ def draw_width_curve(
         ax.plot(x, ceiling, color=GREY, linestyle=(0, (1, 1)), linewidth=1.2, label="what memory alone would hold")
         ax.plot(x, y, color=BLUE, label=f"experts per layer within {budget}")
         ax.set(xlim=_limits(x), ylim=(0, 1.4 * y.max()), xlabel="GPUs in the expert-parallel group", ylabel="experts")
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
         ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         one = int(curve.width[curve.domains == 1].max(initial=0)) or None
-        _mark_domains(ax, boundary if boundary is not None else one, domain)
+        mark_domains(ax, boundary if boundary is not None else one, domain, (x, y))
         _mark_best(ax, bound)
         where = f"in one {domain}" if bound.width == bound.one_domain[1] else f"over several {domain}s"
-        _finish(ax, f"At most {bound.n_experts:,} experts in {budget}, on {bound.width} GPUs {where}")
+        most, on = counted(bound.n_experts, "expert"), counted(bound.width, "GPU")
+        _finish(ax, f"At most {most} in {budget}, on {on} {where}")
     return ax
 
 
@@ -168,8 +172,14 @@ def _limits(x: Floats) -> tuple[float, float]:
 
 
 def _shade(ax: Axes, x: Floats, y: Floats, wires: Floats) -> None:
-    ax.fill_between(x, 0, y - wires, color=BLUE, alpha=0.12, linewidth=0, label="compute and memory")
-    ax.fill_between(x, y - wires, y, color=ORANGE, alpha=0.45, linewidth=0, label="all-to-all")
+    """Fill the areas, opaque: a tint behind them must not change the colours that the legend explains."""
+    looks: dict[str, Any] = {"linewidth": 0, "zorder": 1}
+    ax.fill_between(x, 0, y - wires, color=_pale(BLUE, 0.12), label="compute and memory", **looks)
+    ax.fill_between(x, y - wires, y, color=_pale(ORANGE, 0.45), label="all-to-all", **looks)
+
+
+def _pale(colour: str, share: float) -> tuple[float, ...]:
+    return tuple(1.0 - share * (1.0 - part) for part in to_rgb(colour))
 
 
 def _with_gaps(ax: Axes, x: Floats, y: Floats, held: Bools, label: str) -> None:
@@ -184,44 +194,11 @@ def _with_gaps(ax: Axes, x: Floats, y: Floats, held: Bools, label: str) -> None:
     ax.plot(x, np.where(held, np.nan, y), label="does not fit in memory", **hollow)  # type: ignore[arg-type]
 
 
-def _off_scale(ax: Axes, x: Floats, y: Floats, top: float) -> None:
-    high = np.flatnonzero(y > top)
-    if len(high):
-        worst = high[np.argmax(y[high])]
-        text = f"off scale: up to {y[worst]:.0f} ms, at {x[worst]:g} GPU{'s' if x[worst] > 1 else ''}"
-        left = x[worst] < x.max() / 2
-        at = x[high].max() if left else x[high].min()
-        ax.annotate(text, (at, 1), xycoords=("data", "axes fraction"), xytext=(14 if left else -14, -3),
-                    textcoords="offset points", va="top", ha="left" if left else "right", color=GREY,
-                    fontsize=8)  # fmt: skip
-
-
-def _level_line(ax: Axes, y: float, text: str) -> None:
-    ax.axhline(y, color=VERMILION, linewidth=1.2, linestyle=(0, (6, 2)))
-    ax.annotate(text, (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
-                va="center", color=VERMILION, fontsize=8.5, annotation_clip=False)  # fmt: skip
-
-
-def _mark_domains(ax: Axes, boundary: int | None, domain: str) -> None:
-    """Tint what lies beyond one domain, and name how many domains it takes."""
-    last = ax.get_xlim()[1] / _ROOM
-    if not boundary or boundary >= last:
-        return
-    edges = [*range(0, int(np.ceil(last)), boundary), last]
-    for i, (low, high) in enumerate(pairwise(edges)):
-        if i:
-            ax.axvspan(low, high, color=VERMILION, alpha=min(0.05 * i, 0.2), linewidth=0, zorder=0)
-            ax.axvline(low, color=INK if i == 1 else GREY, linewidth=1.1 if i == 1 else 0.6)
-        if high - low > 0.08 * last:
-            text = f"{i + 1} {domain}s" if i else f"1 {domain}"
-            ax.text((low + high) / 2, 0.92, text, transform=ax.get_xaxis_transform(), ha="center", va="top", bbox=_HALO)
-
-
 def _mark_best(ax: Axes, bound: ExpertLayerBound) -> None:
     ax.plot([bound.width], [bound.n_experts], marker="o", color=VERMILION, markersize=7, linestyle="", zorder=5)
     left = bound.width > ax.get_xlim()[1] / 2
-    ax.annotate(f"{bound.n_experts:,} experts on {bound.width} GPUs,\n{bound.experts_per_gpu} on each",
-                (bound.width, bound.n_experts), xytext=(-9 if left else 9, 4), textcoords="offset points",
+    text = f"{counted(bound.n_experts, 'expert')} on {counted(bound.width, 'GPU')},\n{bound.experts_per_gpu} on each"
+    ax.annotate(text, (bound.width, bound.n_experts), xytext=(-9 if left else 9, 4), textcoords="offset points",
                 ha="right" if left else "left", va="bottom", color=VERMILION, fontsize=8.5)  # fmt: skip
 
 
@@ -230,12 +207,12 @@ def _step_heading(x: Floats, y: Floats, boundary: int | None, domain: str) -> st
     if not len(inside) or not len(beyond):
         return "Step time against width"
     a, b = inside[-1], beyond[0]
-    return f"Leaving the {domain}: {y[a]:.3g} ms at {x[a]:g} GPUs, {y[b]:.3g} ms at {x[b]:g}"
+    return f"Leaving the {domain}: {y[a]:.3g} ms at {counted(int(x[a]), 'GPU')}, {y[b]:.3g} ms at {x[b]:g}"
 
 
 def _only_text(ax: Axes, status: str, reason: str) -> Axes:
     ax.set_axis_off()
-    ax.text(0.5, 0.5, reason, transform=ax.transAxes, ha="center", va="center", color=GREY, wrap=True)
+    ax.text(0.5, 0.5, fill(reason, 64), transform=ax.transAxes, ha="center", va="center", color=GREY)
     title(ax, status[0].upper() + status[1:])
     return ax
 
@@ -243,6 +220,7 @@ def _only_text(ax: Axes, status: str, reason: str) -> Axes:
 def _finish(ax: Axes, heading: str) -> None:
     """Put the legend between title and data, where it covers neither."""
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=9))
+    ax.set_axisbelow("line")  # over the areas, under the curves
     ax.grid(axis="y")
     handles, labels = ax.get_legend_handles_labels()
     columns = 3

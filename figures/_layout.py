@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from figures._boxes import Box, Spot, arrange, is_mesh, sides, text_width
+from figures._boxes import Box, Spot, arrange, is_mesh, sides
 from figures._scene import Group, Level, Link, Scene
-from figures._words import captions, describe, shortened
+from figures._words import abbreviated, captions, counted, describe, shortened, text_width
 
 __all__ = ["Frame", "Layout", "Text", "lay_out"]
 
@@ -19,7 +19,7 @@ _MORE = "\0more"  # label of what stands for the elided; no node can be called s
 _MORE_WIDTH = 50.0
 _SWITCH = 16.0
 _MARGIN = 14.0
-_ROW_LABEL = 70.0
+_ROW_LABEL = 74.0
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ def _place_box(draft: _Draft, group: Group, box: Box, i: int, x: float, floor: f
     draft.frames.append(Frame(Spot(x + box.width / 2, floor + box.height / 2, box.width, box.height)))
     draft.trays += [tray.moved(x, floor) for tray in box.trays]
     draft.channels[i] = (x + box.inner[0], x + box.inner[1], floor + box.height)
-    more = f" (+{box.hidden} GPUs)" if box.hidden else ""
-    draft.texts.append(Text(x + box.width / 2, floor - 9.0, shortened(group.label + more, box.width + 10.0, 8.0)))
+    more = f" (+{counted(box.hidden, 'GPU')})" if box.hidden else ""
+    draft.texts.append(Text(x + box.width / 2, floor - 9.0, shortened(group.label + more, box.width + 6.0, 8.0)))
     for node, spot in box.spots.items():
         draft.spots[node] = spot.moved(x, floor)
         draft.stands_for[node], draft.level[node], draft.home[node] = node, 0, i
@@ -219,9 +219,9 @@ def _place_elided(
     draft.frames.append(Frame(spot, elided=True))
     draft.spots[name], draft.level[name] = spot, 0
     draft.stands_for |= {node: name for group in rest for node in group.nodes}
-    what = rest[0].label.split(" ")[0] + "s" if " " in rest[0].label else "boxes"
-    tall = text_width(f"… {len(rest)} more {what}", 8.0) < high - low
-    text = f"… {len(rest)} more{f' {what}' if tall else ''}"
+    number, what = counted(len(rest), rest[0].label.split(" ")[0] if " " in rest[0].label else "box").split(" ", 1)
+    tall = text_width(f"… {number} more {what}", 8.0) < high - low
+    text = f"… {number} more{f' {what}' if tall else ''}"
     draft.texts.append(Text(spot.x, spot.y, text, 8.0 if tall else 7.0, rotation=90.0 if tall else 0.0))
     return x + _MORE_WIDTH
 
@@ -232,10 +232,10 @@ def _place_row(
     """Set a row of switches over the width; return its top."""
     elided = len(level.nodes) - len(keep)
     names = [level.nodes[i] for i in keep]
+    labels, legend = _switch_labels([str(name) for name in names], min(46.0, span[1] / (len(names) + 1) - 8.0))
     if elided:
         names.insert(len(names) - 1, f"{_MORE}{row}")
     slot = span[1] / len(names)
-    fits = all(text_width(str(node), 7.5) < min(46.0, slot - 8.0) for node in names if not str(node).startswith(_MORE))
     y = bottom + _SWITCH / 2
     for i, name in enumerate(names):
         spot = Spot(span[0] + slot * (i + 0.5), y, min(46.0, slot - 6.0), _SWITCH)
@@ -244,7 +244,20 @@ def _place_row(
             draft.frames.append(Frame(spot, elided=True))
             more = f"… {elided} more"
             draft.texts.append(Text(spot.x, spot.y, more if text_width(more, 6.8) < spot.w else more[:-5], 7.0))
-        elif fits:
-            draft.texts.append(Text(spot.x, spot.y, str(name), 7.5))
-    draft.texts.append(Text(_MARGIN, y, shortened(level.count, _ROW_LABEL - 8.0, 8.0), 8.0, "left"))
+        else:
+            draft.texts.append(Text(spot.x, spot.y, labels.pop(0), 7.5))
+    said = [f"{level.count}," if legend else level.count, *([legend] if legend else [])]
+    said = [shortened(line, _ROW_LABEL - 8.0, 8.0) for line in said]
+    draft.texts.append(Text(_MARGIN, y, "\n".join(said), 8.0, "left"))
     return bottom + _SWITCH
+
+
+def _switch_labels(names: Sequence[str], room: float) -> tuple[list[str], str]:
+    """Return what is written into the switches of a row, their names or what tells these apart, and what that is."""
+    if all(text_width(name, 7.5) < room for name in names):
+        return list(names), ""
+    short, legend = abbreviated(names)
+    heads = [shortened(name, room, 7.5) for name in short]
+    if len(set(heads)) < len(set(short)):
+        heads = [shortened(name[::-1], room, 7.5)[::-1] for name in short]
+    return heads, legend

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -47,7 +50,7 @@ def save(
     Raises
     ------
     InputError
-        An unknown format, or a folder that cannot be written to; nothing is written.
+        An unknown format, or a file that cannot be written; nothing is written.
 
     Examples
     --------
@@ -70,21 +73,24 @@ def save(
 
 def _render(figure: Figure, name: str) -> bytes:
     buffer = BytesIO()
-    with house():
+    # The user's own Axes beside ours make their tick labels only now: a power of ten is mathtext.
+    with house(), matplotlib.rc_context({"text.parse_math": True}):
         figure.savefig(buffer, format=name, dpi=150, metadata=_METADATA[name], bbox_inches="tight", pad_inches=0.1)
     return buffer.getvalue()
 
 
 def _write(path: Path, data: bytes) -> Path:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name[:60]}.{os.getpid()}.part")  # where the name just fits, so does this
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(data)
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True) if part.parent.is_dir() else None
+        with suppress(OSError):
+            part.unlink()
         rule = f"cannot be written: {error.strerror or error}"
-        raise InputError(Fault("--out", str(path), rule, "Name a folder you may write to.")) from None
+        cure = "Give it a shorter name." if error.errno == errno.ENAMETOOLONG else "Name a folder you may write to."
+        raise InputError(Fault("--out", str(path), rule, cure)) from None
     return path
 
 

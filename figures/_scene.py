@@ -12,6 +12,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from figures._words import counted
 from topo import EDGE_KINDS, NODE_KINDS, Fabric, Fault, InputError
 
 __all__ = ["Group", "Level", "Link", "Scene", "scene"]
@@ -57,8 +58,7 @@ class Level:
     @property
     def count(self) -> str:
         """How many there are, in words."""
-        words = {"leaf": "leaves", "switch": "switches"}
-        return f"{len(self.nodes)} {self.name if len(self.nodes) == 1 else words.get(self.name, f'{self.name}s')}"
+        return counted(len(self.nodes), self.name)
 
 
 @dataclass(frozen=True)

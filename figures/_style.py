@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from textwrap import fill
 from typing import Any
 
@@ -10,9 +12,11 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
-__all__ = ["BLUE", "GREEN", "GREY", "INK", "LOAD", "ORANGE", "PALE", "PURPLE", "SKY", "VERMILION", "house", "own_axes",
-           "root_figure", "title"]  # fmt: skip
+__all__ = ["BLUE", "GREEN", "GREY", "INK", "LOAD", "ORANGE", "PALE", "PURPLE", "SKY", "TITLE_SIZE", "VERMILION",
+           "house", "measured", "own_axes", "root_figure", "title"]  # fmt: skip
 
 # The palette of Okabe and Ito (2008), distinct under the common colour blindnesses.
 BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7"
@@ -33,17 +37,25 @@ _RC: dict[str, Any] = {
     "grid.color": "#DDDDDD", "grid.linewidth": 0.6, "lines.linewidth": 1.8, "hatch.linewidth": 0.6,
     "savefig.facecolor": "white", "savefig.dpi": 150, "figure.dpi": 100, "svg.fonttype": "path",
     "svg.hashsalt": "rackbound", "path.simplify": True, "text.usetex": False, "mathtext.fontset": "dejavusans",
-    "axes.unicode_minus": True, "axes.formatter.use_locale": False, "figure.constrained_layout.use": False,
+    "axes.unicode_minus": True, "axes.formatter.use_locale": False, "text.parse_math": False,
+    "figure.constrained_layout.use": False,
 }  # fmt: skip
 
 #: Not looks: settings of the session that a figure has no say in (and "backend" would load pyplot).
 _LEFT_ALONE = {"backend", "backend_fallback", "interactive", "toolbar", "webagg.open_in_browser", "timezone"}
 
 
-def house() -> AbstractContextManager[None]:
+#: A name in a script that the font lacks is drawn as boxes; the figure says so itself.
+_NO_GLYPH = r"Glyph \d+ \(.*\) missing from"
+
+
+@contextmanager
+def house() -> Iterator[None]:
     """Return a context in which the house style holds; outside it nothing is changed."""
     looks: Any = {key: value for key, value in matplotlib.rcParamsDefault.items() if key not in _LEFT_ALONE} | _RC
-    return matplotlib.rc_context(looks)
+    with matplotlib.rc_context(looks), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=_NO_GLYPH, category=UserWarning)
+        yield
 
 
 def own_axes(width: float, height: float) -> Axes:
@@ -57,7 +69,16 @@ def root_figure(ax: Axes) -> Figure:
     return figure if isinstance(figure, Figure) else figure.figure
 
 
+def measured(text: str, size: float, weight: str = "normal") -> float:
+    """Return the width of a text in the house's font [points], of several lines that of the longest."""
+    font = FontProperties(size=size, weight=weight)
+    return max(float(text_to_path.get_text_width_height_descent(line, font, False)[0]) for line in text.split("\n"))
+
+
 def title(ax: Axes, text: str, points: float | None = None, size: float = TITLE_SIZE, **where: Any) -> None:
-    """Set the title, wrapped to the width of the Axes or to that many points."""
+    """Set the title, wrapped to the width of the Axes or to that many points; a dollar is a dollar."""
     width = points or ax.get_window_extent().width * 72 / root_figure(ax).dpi
-    ax.set_title(fill(text, max(20, int(width / (0.58 * size))), break_on_hyphens=False), fontsize=size, **where)
+    columns = max(20, int(width / (0.58 * size)))
+    while measured(wrapped := fill(text, columns, break_on_hyphens=False), size, "bold") > width and columns > 20:
+        columns -= 5
+    ax.set_title(wrapped, fontsize=size, parse_math=False, **where)

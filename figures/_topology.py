@@ -20,6 +20,7 @@ from figures._layout import Layout, lay_out
 from figures._scene import Scene, scene
 from figures._style import BLUE, GREEN, GREY, INK, LOAD, ORANGE, PALE, PURPLE, VERMILION, house, root_figure, title
 from figures._wires import Wire, run
+from figures._words import counted
 from topo import Fabric
 
 __all__ = ["draw_topology"]
@@ -186,7 +187,7 @@ def _draw_scale(ax: Axes, layout: Layout, cost: Cost, zoom: float) -> None:
 
 def _heading(seen: Scene, cost: Cost | None) -> str:
     hosts = bool(seen.ranks) and seen.kinds[next(iter(seen.ranks))] == "host"
-    what = f"{seen.n_ranks} {'host' if hosts else 'GPU'}{'s' if seen.n_ranks != 1 else ''}"
+    what = counted(seen.n_ranks, "host" if hosts else "GPU")
     name = f"{seen.name} x {seen.domains}" if seen.domains else seen.name
     head = f"{name}: {what}" if seen.name else what
     if cost is not None:

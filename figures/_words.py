@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from figures._scene import Group, Link
 from topo.units import format_quantity
 
-__all__ = ["captions", "describe", "shortened"]
+if TYPE_CHECKING:
+    from figures._scene import Group, Link
+
+__all__ = ["abbreviated", "captions", "counted", "describe", "shortened", "text_width"]
+
+_PLURALS = {"leaf": "leaves"}
+
+
+def counted(n: int, word: str) -> str:
+    """Return a number and what it counts: "1 GPU", "2 switches"."""
+    more = _PLURALS.get(word, f"{word}{'es' if word.endswith(('ch', 'x')) else 's'}")
+    return f"{n:,} {word if n == 1 else more}"
+
+
+def text_width(text: str, size: float) -> float:
+    """Return a safe estimate of the width of a text [points]."""
+    return size * sum(1.0 if c in "MWmw%@…" or ord(c) > 0x1100 else 0.8 if c.isupper() else 0.62 for c in text)
+
+
+def abbreviated(names: Sequence[str]) -> tuple[list[str], str]:
+    """Shorten names that differ in their numbers alone to these, and say what they number.
+
+    >>> abbreviated(["pod0/spine0", "pod0/spine1", "pod1/spine0"])
+    (['0/0', '0/1', '1/0'], 'pod/spine')
+    >>> abbreviated(["left", "right"])
+    (['left', 'right'], '')
+    """
+    parts = [re.split(r"(\d+)", name) for name in names]
+    words = parts[0][::2] if parts else []
+    if len(names) < 2 or len(words) < 2 or any(part[::2] != words for part in parts):
+        return list(names), ""
+    joints = ["", *(re.sub(r"\w+", "", word)[:1] or "." for word in words[1:-1]), ""]
+    short = ["".join(f"{joint}{n}" for joint, n in zip(joints, part[1::2], strict=False)) for part in parts]
+    return short, "".join(words).strip("./-_: ")
 
 
 def describe(group: Group, inside: Sequence[Link], planes: Mapping[str, int]) -> str:
@@ -22,21 +56,18 @@ def describe(group: Group, inside: Sequence[Link], planes: Mapping[str, int]) ->
             for gpu in gpus & set(link.ends):
                 each[gpu] += link.bandwidth
         n = sum(planes[hub] for hub in group.hubs)
-        word = "switch plane" if n > len(group.hubs) else "switch"
-        how = f"{n} {word}{_plural(word, n)}" if n else "switched"
+        how = counted(n, "switch plane" if n > len(group.hubs) else "switch") if n else "switched"
         return f"{how}, {_range(each.values())} per GPU"
     full = len(up) == len(gpus) * (len(gpus) - 1) // 2
-    return f"{'full mesh' if full else f'{len(up)} direct links'}, {_range(link.bandwidth for link in up)} per pair"
+    return (
+        f"{'full mesh' if full else counted(len(up), 'direct link')}, {_range(link.bandwidth for link in up)} per pair"
+    )
 
 
 def _range(values: Iterable[float]) -> str:
     found = sorted(set(values))
     low, high = (format_quantity(value, "bandwidth", 3) for value in (found[0], found[-1]))
     return low if low == high else f"{low} .. {high}"
-
-
-def _plural(word: str, n: int) -> str:
-    return "" if n == 1 else "es" if word.endswith("ch") else "s"
 
 
 def captions(groups: Sequence[Group], inside: Sequence[bool], notes: Sequence[str], wired: bool) -> list[str]:
@@ -57,5 +88,9 @@ def captions(groups: Sequence[Group], inside: Sequence[bool], notes: Sequence[st
 
 def shortened(text: str, width: float, size: float) -> str:
     """Return a text cut to the room it has."""
-    most = max(3, int(width / (0.58 * size)))
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+    if text_width(text, size) <= width:
+        return text
+    kept = text
+    while len(kept) > 2 and text_width(f"{kept}…", size) > width:
+        kept = kept[:-1]
+    return kept.rstrip() + "…"

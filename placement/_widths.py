@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from collectives import cost
+from collectives import Outer, cost
 from serving import (
     DTYPE_BYTES,
     Model,
@@ -164,11 +164,12 @@ class WidthStep:
         scale-out bandwidth the all-to-all takes at least this over f.
         """
         model, work = self.model, self.workload
-        elements = np.tile(self.batch[:, None] * (model.top_k * model.hidden_size / self.width), (1, self.width))
+        copies, each = self.batch * float(model.top_k), np.full(self.width, model.hidden_size / self.width)
         seconds, remote, wires = 0.0, 0.0, 0.0
-        for matrix, dtype in ((elements, work.dispatch_dtype), (elements.T, work.combine_dtype)):
-            n_bytes = matrix * DTYPE_BYTES[dtype]
-            result = cost(routes.fabric, "all_to_all_v", n_bytes, ranks=self.group, routing=routes)
+        dispatch = Outer(copies, each * DTYPE_BYTES[work.dispatch_dtype])
+        combine = Outer(each * DTYPE_BYTES[work.combine_dtype], copies)
+        for traffic in (dispatch, combine):
+            result = cost(routes.fabric, "all_to_all_v", traffic, ranks=self.group, routing=routes)
             seconds, remote = seconds + result.seconds, result.remote_share
             wires += result.bandwidth_seconds if result.bottleneck_kind == "scale-out" else 0.0
         return seconds * model.n_moe_layers, remote, wires * model.n_moe_layers

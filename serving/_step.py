@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives import cost, plain
+from collectives import Outer, cost, plain
 from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
 from serving._dtypes import dtype_bytes
@@ -243,23 +243,21 @@ class _StepModel:
         copies_of = np.bincount(expert, minlength=model.n_experts)
         share = (self.shares[layer] / copies_of)[expert]
         per_rank = np.bincount(rank, weights=share, minlength=ep)
-        copies = self.batch[:, None].astype(np.float64) * model.top_k * per_rank
-        dispatch, remote = self._all_to_all(s, copies * model.hidden_size * dtype_bytes(work.dispatch_dtype))
-        combine, _ = self._all_to_all(s, copies.T * model.hidden_size * dtype_bytes(work.combine_dtype))
+        copies, width = self.batch.astype(np.float64) * model.top_k, float(model.hidden_size)
+        dispatch, remote = self._all_to_all(s, Outer(copies, per_rank * width * dtype_bytes(work.dispatch_dtype)))
+        combine, _ = self._all_to_all(s, Outer(per_rank * width * dtype_bytes(work.combine_dtype), copies))
         held = np.bincount(rank, minlength=ep).astype(float)
         hit = experts_hit(expert, rank, share, model.top_k, float(self.batch.sum()), ep)
-        experts = expert_part(model, work, self.chip, copies.sum(axis=0), held, hit)
+        experts = expert_part(model, work, self.chip, copies.sum() * per_rank, held, hit)
         wires = (
             Part("dispatch", dispatch, network_seconds=dispatch),
             Part("combine", combine, network_seconds=combine),
         )
         return [wires[0], experts, wires[1]], remote
 
-    def _all_to_all(self, s: int, n_bytes: Floats) -> tuple[float, float]:
-        if not n_bytes.any():
-            return 0.0, 0.0
+    def _all_to_all(self, s: int, traffic: Outer) -> tuple[float, float]:
         result = cost(
-            self.routes.fabric, "all_to_all_v", n_bytes, ranks=self.groups[s], routing=self.routes, profile=self.profile
+            self.routes.fabric, "all_to_all_v", traffic, ranks=self.groups[s], routing=self.routes, profile=self.profile
         )
         return result.seconds, result.remote_share
 

@@ -72,6 +72,13 @@ class ClassGraph:
     target_edge: Ints
     target_link: Ints
 
+    @property
+    def single_last_links(self) -> bool:
+        """Whether all that reaches a target comes over one link: no direct edges, no second way in."""
+        last = self.n_sources + self.n_targets
+        direct = (self.tail < self.n_sources) & (self.head >= self.n_sources) & (self.head < last)
+        return self.target_edge.shape[1] == 1 and not bool(direct.any())
+
 
 def class_graph(fabric: Fabric, kind: str) -> ClassGraph:
     """Return the folded graph of one path class.

@@ -50,6 +50,11 @@ class ClassRoutes:
     share: Floats
 
     @cached_property
+    def reached(self) -> Bools:
+        """Whether a path leads from a source group to a target group, (source groups, target groups) bool."""
+        return (self.hops[:, : self.graph.n_sources] < FAR).T
+
+    @cached_property
     def levels(self) -> list[Ints]:
         """Edges on the way to some target from nodes 1, 2, ... hops away, by level."""
         away = self.hops[:, self.graph.tail]
@@ -65,6 +70,23 @@ class ClassRoutes:
     def paths(self) -> PathLabels:
         """The paths that can be slowest between every source group and target group."""
         return path_labels(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What the classes before one tell apart.
+
+    Attributes
+    ----------
+    source, target : (ranks,) int
+        Group of every rank as a source and as a target.
+    left : (source groups, target groups) bool
+        Whether a pair of those groups is left to this class or later ones.
+    """
+
+    source: Ints
+    target: Ints
+    left: Bools
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,10 +111,20 @@ class Routes:
     pair_class: NDArray[np.int8]
 
     @cached_property
-    def twin(self) -> Ints:
-        """Ranks that every class folds alike share a number, (ranks,) int."""
-        groups = [g for c in self.classes for g in (c.graph.source_group, c.graph.target_group)]
-        return np.unique(np.stack(groups), axis=1, return_inverse=True)[1].reshape(-1)
+    def priors(self) -> tuple[Prior, ...]:
+        """For every class what the classes before it leave."""
+        return tuple(_prior(self.classes[:number], self.fabric.n_ranks) for number in range(len(self.classes)))
+
+    @cached_property
+    def all_joined(self) -> bool:
+        """Whether a path leads between any two ranks."""
+        return bool((self.pair_class != -1).all())
+
+    @cached_property
+    def any_fallen(self) -> bool:
+        """Whether some pair inside one host has no scale-up path."""
+        host = self.fabric.host[self.fabric.ranks]
+        return bool(((host[:, None] == host) & (host >= 0) & (self.pair_class > 0)).any())
 
     def __repr__(self) -> str:
         return f"Routes({self.rule}, {self.fabric!r})"
@@ -169,6 +201,19 @@ def hop_counts(graph: nx.Graph[str] | Fabric | Routes) -> NDArray[np.int16]:
         hops[of_class] = _pair_hops(routed)[of_class]
     np.fill_diagonal(hops, 0)
     return hops
+
+
+def _prior(earlier: tuple[ClassRoutes, ...], n_ranks: int) -> Prior:
+    """Return how some classes tell ranks apart, and which pairs they leave."""
+    if not earlier:
+        none = np.zeros(n_ranks, dtype=np.intp)
+        return Prior(none, none, np.ones((1, 1), dtype=bool))
+    groups = [np.stack([c.graph.source_group for c in earlier]), np.stack([c.graph.target_group for c in earlier])]
+    (first_source, source), (first_target, target) = (
+        np.unique(g, axis=1, return_index=True, return_inverse=True)[1:] for g in groups
+    )
+    taken = [c.reached[c.graph.source_group[first_source]][:, c.graph.target_group[first_target]] for c in earlier]
+    return Prior(source.reshape(-1), target.reshape(-1), ~np.logical_or.reduce(taken))
 
 
 def _pair_hops(routed: ClassRoutes) -> NDArray[np.int16]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -57,6 +59,33 @@ def test_cost_is_what_walking_every_path_gives(family: str, seed: int) -> None:
     assert fast.seconds == close(slow.seconds)
     assert fast.bottleneck_kind != "path" or slow.path_seconds == close(slow.seconds)
     assert fast.latency_seconds + fast.bandwidth_seconds == close(slow.seconds)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_a_product_costs_what_its_matrix_does(family: str, seed: int) -> None:
+    """Outer traffic is summed by groups and never written out; that changes nothing."""
+    dice = Dice(seed)
+    graph = FAMILIES[family](dice)
+    assume(not topo.check(graph))
+    ranks, _ = traffic(dice, gpus_of(graph))
+    sent, received = (np.array([dice.choice([0.0, 1e6, 3e6, 3e6]) for _ in ranks]) for _ in range(2))
+    assume(sent.any() and received.any())
+    product = collectives.Outer(sent, received / 1e3)
+    routes = topo.route(graph)
+    try:
+        plain = collectives.cost(graph, "all_to_all_v", product.matrix, ranks=ranks, routing=routes)
+    except InputError as error:
+        with pytest.raises(InputError, match=re.escape(str(error))):
+            collectives.cost(graph, "all_to_all_v", product, ranks=ranks, routing=routes)
+        return
+    folded = collectives.cost(graph, "all_to_all_v", product, ranks=ranks, routing=routes)
+    np.testing.assert_allclose(folded.loads, plain.loads, rtol=RTOL, atol=0.0)
+    for field in ("seconds", "latency_seconds", "bandwidth_seconds", "busbw"):
+        assert getattr(folded, field) == close(getattr(plain, field))
+    assert folded.remote_share == pytest.approx(plain.remote_share, rel=RTOL, abs=1e-12)
+    assert folded.bottleneck_kind == plain.bottleneck_kind
 
 
 @pytest.mark.parametrize("family", FAMILIES)

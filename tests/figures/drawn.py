@@ -3,6 +3,7 @@
 from itertools import combinations
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -54,3 +55,11 @@ def _cover(a: Bbox, b: Bbox) -> bool:
 def labels(ax: Axes) -> list[str]:
     """Return the texts placed in the Axes."""
     return [text.get_text() for text in ax.texts]
+
+
+def shown_ticks(axis: Axis) -> list[str]:
+    """Return the tick labels within the limits."""
+    FigureCanvasAgg(axis.axes.figure.figure).draw()
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True)
+    return [label.get_text() for at, label in ticks if low <= at <= high]

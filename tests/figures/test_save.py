@@ -64,6 +64,19 @@ def test_a_name_that_is_a_folder_leaves_no_part_behind(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.png"]
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "日" * 100, f"{'x' * 300}/x"])
+def test_a_name_too_long_is_refused_with_the_cure(name: str, tmp_path: Path) -> None:
+    with pytest.raises(topo.InputError, match=r"cannot be written: .* Give it a shorter name\.") as caught:
+        figures.save(step_time(), tmp_path / name, ["png"])
+    assert caught.value.faults[0].place == "--out"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_longest_name_that_fits_is_written(tmp_path: Path) -> None:
+    for name in ("x" * 251, "日" * 83):
+        assert figures.save(step_time(), tmp_path / name, ["png"]) == [tmp_path / f"{name}.png"]
+
+
 def test_an_unknown_format_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(topo.InputError, match="Did you mean 'svg'"):
         figures.save(step_time(), tmp_path / "x", ["png", "svgz"])

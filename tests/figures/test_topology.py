@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
@@ -18,8 +19,9 @@ import collectives
 import figures
 import topo
 from figures._scene import scene
+from figures._words import counted
 
-from .drawn import cropped, labels, overlapping
+from .drawn import cropped, labels, overlapping, text_boxes
 
 DESIGNS = [("gb200-nvl72", 1), ("gb200-nvl72", 2), ("gb200-nvl72", 4), ("hgx-h100-8", 2), ("hgx-h100-8", 16),
            ("mi300x-8", 2)]  # fmt: skip
@@ -96,6 +98,74 @@ def test_what_is_too_much_is_elided(name: str, domains: int) -> None:
     said = [int(text.split()[1]) for text in labels(ax) if text.startswith("…")]
     assert domains - len(boxes) in said, more
     assert 4 <= len(boxes) <= 12
+
+
+def test_three_levels_are_labelled_and_boxes_apart() -> None:
+    small = {
+        "design.domain_size": 8,
+        "design.gpus_per_host": 4,
+        "scale_out.radix": 8,
+        "scale_out.oversubscription": 3.3,
+    }
+    ax = figures.draw_topology(topo.load("gb200-nvl72", domains=12, overrides=small))
+    assert {f"{pod}/{plane}" for pod in range(6) for plane in range(2)} <= set(labels(ax))
+    assert {"12 spines,\npod/spine", "24 leaves", "6 cores", "leaf0", "core1.2", "… 5 more"} <= set(labels(ax))
+    racks = sorted((box for t, boxes in text_boxes(ax).items() for box in boxes if t.startswith("rack")),
+                   key=lambda box: box.x0)  # fmt: skip
+    assert min(b.x0 - a.x1 for a, b in pairwise(racks)) > 10
+    assert cropped(ax) == []
+    assert overlapping(ax) == []
+
+
+@pytest.mark.parametrize("name", ["RACK WWW MMM {} OF THE NORTH", "row 7, aisle {}", "{}"])
+def test_labels_of_twelve_boxes_do_not_touch(name: str) -> None:
+    graph: nx.Graph[Any] = nx.Graph()
+    for r in range(12):
+        graph.add_node(f"{r}", kind="gpu", rack=name.format(r))
+        edge(graph, f"{r}", "switch", "scale-out")
+    graph.nodes["switch"]["kind"] = "switch"
+    ax = figures.draw_topology(graph)
+    found = text_boxes(ax)
+    boxes = sorted((box for t in labels(ax) if name.split("{")[0] in t and t[-1] != ";" for box in found[t]
+                    if t.startswith(("RACK", "row", "rack "))), key=lambda box: box.x0)  # fmt: skip
+    assert len(boxes) >= 4
+    assert min(b.x0 - a.x1 for a, b in pairwise(boxes)) > 3
+
+
+@pytest.mark.parametrize(
+    ("names", "shown", "row"),
+    [
+        ([f"spine-switch-{i:02}" for i in range(4)], ["00", "01", "02", "03"], "4 switches,\nspine-switch"),
+        (["switch-of-the-north", "switch-of-the-south"], ["…he-north", "…he-south"], "2 switches"),
+        (["the north wind", "a southern one"], ["the nort…", "a southe…"], "2 switches"),
+    ],
+)
+def test_switches_with_long_names_are_told_apart(names: list[str], shown: list[str], row: str) -> None:
+    graph: nx.Graph[Any] = nx.Graph()
+    for name in names:
+        graph.add_node(name, kind="switch", tier="leaf" if "leaf" in row else None)
+        for gpu in range(4):
+            graph.add_node(gpu, kind="gpu")
+            edge(graph, gpu, name, "scale-out")
+    ax = figures.draw_topology(graph)
+    assert {*shown, row} <= set(labels(ax))
+    assert overlapping(ax) == []
+
+
+def test_one_is_not_many() -> None:
+    graph: nx.Graph[Any] = nx.Graph()
+    graph.add_nodes_from("abc", kind="gpu", domain=0)
+    edge(graph, "a", "b")
+    edge(graph, "b", "c", "pcie")
+    assert "domain 0: 1 direct link, 50 GB/s per pair" in labels(figures.draw_topology(graph))
+    assert counted(1, "rack") == "1 rack"
+    assert [counted(1024, word) for word in ("box", "leaf", "switch", "GPU")] == \
+        ["1,024 boxes", "1,024 leaves", "1,024 switches", "1,024 GPUs"]  # fmt: skip
+    wide = [f"a rack in {'the very long aisle ' * 8}{i}" for i in range(5)]
+    graph = nx.Graph()
+    for rack in wide:
+        graph.add_node(rack, kind="gpu", rack=rack)
+    assert any(text.startswith("… 1 more") and not text.endswith("s") for text in labels(figures.draw_topology(graph)))
 
 
 def test_unfolded_planes_are_drawn_each() -> None:
