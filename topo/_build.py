@@ -14,8 +14,10 @@ from topo._bridges import bridge_pairs, hybrid_cube_mesh
 from topo._design import ScaleOut, ScaleUp
 from topo._errors import Fault, InputError, suggest
 from topo._fabrics import join_domains
+from topo._rails import multi_plane_fat_tree, rail_only
 from topo._shapes import build_domain
 from topo._tori import hypercube, ring, torus, ultraserver
+from topo._trees import fat_tree, leaf_spine
 from topo._two_level import two_level
 
 __all__ = ["BUILDERS", "build"]
@@ -135,6 +137,6 @@ BUILDERS: dict[str, Callable[..., nx.Graph[str]]] = {
     "switched": _switched, "full_mesh": _full_mesh, "hybrid_cube_mesh": hybrid_cube_mesh,
     "bridge_pairs": bridge_pairs, "ring": ring, "torus": torus, "hypercube": hypercube,
     "ultraserver": ultraserver, "two_level": two_level, "rail_optimised": _rail_optimised,
-
-
+    "rail_only": rail_only, "leaf_spine": leaf_spine, "fat_tree": fat_tree,
+    "multi_plane_fat_tree": multi_plane_fat_tree,
 }  # fmt: skip
