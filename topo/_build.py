@@ -12,10 +12,13 @@ import networkx as nx
 from topo._asked import Asked
 from topo._bridges import bridge_pairs, hybrid_cube_mesh
 from topo._design import ScaleOut, ScaleUp
+from topo._direct import hyperx, random_regular
+from topo._dragonfly import dragonfly
 from topo._errors import Fault, InputError, suggest
 from topo._fabrics import join_domains
 from topo._rails import multi_plane_fat_tree, rail_only
 from topo._shapes import build_domain
+from topo._slim_fly import slim_fly
 from topo._tori import hypercube, ring, torus, ultraserver
 from topo._trees import fat_tree, leaf_spine
 from topo._two_level import two_level
@@ -29,7 +32,18 @@ def build(shape: str, **parameters: Any) -> nx.Graph[str]:
     Parameters
     ----------
     shape : str
-        A row of BUILDERS; the docstrings there have parameters and closed forms.
+        Scale-up: ``switched(n, planes=1, lanes=None, unfold=False)``,
+        ``full_mesh(n, lanes=1)``, ``hybrid_cube_mesh(pcie=None)``,
+        ``bridge_pairs(n, lanes=1, pcie=None)``, ``ring(n)``,
+        ``torus(dims, twist=None, wrap=True)``, ``hypercube(dim)``, ``ultraserver()``,
+        ``two_level(nodes=48, gpus_per_node=8, l1=7, planes=7, lanes=2, l2=None)``.
+        Scale-out: ``rail_optimised(domains, domain_size, radix=64, oversubscription=1.0)``,
+        ``leaf_spine(leaves, spines, hosts, lanes=None, oversubscription=None)``,
+        ``fat_tree(k, levels=3, oversubscription=1.0)``, ``hyperx(dims, lanes=1, hosts=1)``,
+        ``dragonfly(a, p, h, groups=None)``, ``slim_fly(q, p=None)``,
+        ``random_regular(n, degree, hosts=1, seed=0)``.
+        Both: ``rail_only(domains, domain_size, radix=64, oversubscription=1.0)``,
+        ``multi_plane_fat_tree(planes, k)``. docs/shapes.md has all of them.
     **parameters
         Those, and ``bandwidth`` (per direction, of a lane, and of a GPU where the shape is
         switched or a full mesh: "900 GB/s" or bytes/s) and ``latency`` (per link: "0.5 us"
@@ -51,6 +65,8 @@ def build(shape: str, **parameters: Any) -> nx.Graph[str]:
     >>> graph = build("switched", n=8, planes=4, lanes=[5, 4, 4, 5], bandwidth="450 GB/s")
     >>> graph.edges["gpu0", "switch"]["lanes"]
     18
+    >>> build("fat_tree", k=8, levels=2).graph["assumptions"][0]
+    'bandwidth = 50 GB/s per lane and direction: assumed, none was given'
     """
     if shape not in BUILDERS:
         raise InputError(Fault("shape", shape, "is not a known shape", suggest(str(shape), BUILDERS)))
@@ -138,5 +154,6 @@ BUILDERS: dict[str, Callable[..., nx.Graph[str]]] = {
     "bridge_pairs": bridge_pairs, "ring": ring, "torus": torus, "hypercube": hypercube,
     "ultraserver": ultraserver, "two_level": two_level, "rail_optimised": _rail_optimised,
     "rail_only": rail_only, "leaf_spine": leaf_spine, "fat_tree": fat_tree,
-    "multi_plane_fat_tree": multi_plane_fat_tree,
+    "multi_plane_fat_tree": multi_plane_fat_tree, "hyperx": hyperx, "dragonfly": dragonfly,
+    "slim_fly": slim_fly, "random_regular": random_regular,
 }  # fmt: skip
