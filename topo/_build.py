@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import networkx as nx
 
-from topo._design import DEFAULTS, ScaleOut, ScaleUp
+from topo._asked import Asked
+from topo._bridges import bridge_pairs, hybrid_cube_mesh
+from topo._design import ScaleOut, ScaleUp
+from topo._direct import hyperx, random_regular
+from topo._dragonfly import dragonfly
 from topo._errors import Fault, InputError, suggest
 from topo._fabrics import join_domains
+from topo._rails import multi_plane_fat_tree, rail_only
 from topo._shapes import build_domain
-from topo.units import Kind, parse_quantity
+from topo._slim_fly import slim_fly
+from topo._tori import hypercube, ring, torus, ultraserver
+from topo._trees import fat_tree, leaf_spine
+from topo._two_level import two_level
 
 __all__ = ["BUILDERS", "build"]
-
-#: Taken where no bandwidth is given, and reported.
-DEFAULT_BANDWIDTH = "50 GB/s"
 
 
 def build(shape: str, **parameters: Any) -> nx.Graph[str]:
@@ -26,18 +32,28 @@ def build(shape: str, **parameters: Any) -> nx.Graph[str]:
     Parameters
     ----------
     shape : str
-        ``switched(n, planes=1, lanes=None, unfold=False)``: n GPUs, each wired to every switch
-        plane; ``full_mesh(n, lanes=1)``: every pair of n GPUs wired;
-        ``rail_optimised(domains, domain_size, radix=64, oversubscription=1.0)``: GPUs of
-        several domains under leaves and spines, scale-out links only.
+        Scale-up: ``switched(n, planes=1, lanes=None, unfold=False)``,
+        ``full_mesh(n, lanes=1)``, ``hybrid_cube_mesh(pcie=None)``,
+        ``bridge_pairs(n, lanes=1, pcie=None)``, ``ring(n)``,
+        ``torus(dims, twist=None, wrap=True)``, ``hypercube(dim)``, ``ultraserver()``,
+        ``two_level(nodes=48, gpus_per_node=8, l1=7, planes=7, lanes=2, l2=None)``.
+        Scale-out: ``rail_optimised(domains, domain_size, radix=64, oversubscription=1.0)``,
+        ``leaf_spine(leaves, spines, hosts, lanes=None, oversubscription=None)``,
+        ``fat_tree(k, levels=3, oversubscription=1.0)``, ``hyperx(dims, lanes=1, hosts=1)``,
+        ``dragonfly(a, p, h, groups=None)``, ``slim_fly(q, p=None)``,
+        ``random_regular(n, degree, hosts=1, seed=0)``.
+        Both: ``rail_only(domains, domain_size, radix=64, oversubscription=1.0)``,
+        ``multi_plane_fat_tree(planes, k)``. docs/shapes.md has all of them.
     **parameters
-        Those, and ``bandwidth`` (per GPU and direction: "900 GB/s" or bytes/s) and
-        ``latency`` (per link: "0.5 us" or s).
+        Those, and ``bandwidth`` (per direction, of a lane, and of a GPU where the shape is
+        switched or a full mesh: "900 GB/s" or bytes/s) and ``latency`` (per link: "0.5 us"
+        or s).
 
     Returns
     -------
     networkx.Graph
-        ``graph.graph["assumptions"]`` says which bandwidth and latency were taken.
+        ``graph.graph["shape"]`` has the name and every parameter as used,
+        ``graph.graph["assumptions"]`` says which were assumed.
 
     Raises
     ------
@@ -49,6 +65,8 @@ def build(shape: str, **parameters: Any) -> nx.Graph[str]:
     >>> graph = build("switched", n=8, planes=4, lanes=[5, 4, 4, 5], bandwidth="450 GB/s")
     >>> graph.edges["gpu0", "switch"]["lanes"]
     18
+    >>> build("fat_tree", k=8, levels=2).graph["assumptions"][0]
+    'bandwidth = 50 GB/s per lane and direction: assumed, none was given'
     """
     if shape not in BUILDERS:
         raise InputError(Fault("shape", shape, "is not a known shape", suggest(str(shape), BUILDERS)))
@@ -67,70 +85,75 @@ def _switched(
     n: int, planes: int = 1, lanes: int | Sequence[int] | None = None, unfold: bool = False,
     bandwidth: Any = None, latency: Any = None,
 ) -> nx.Graph[str]:  # fmt: skip
-    per_plane = tuple(_whole("lanes", count) for count in lanes) if isinstance(lanes, Sequence) else lanes
-    said, rate, late = _link("scale_up", bandwidth, latency)
-    spec = ScaleUp("switched", rate, late, _whole("planes", planes), per_plane)
-    return _named(build_domain(spec, _whole("n", n), planes=unfold), "switched", said)
+    asked = Asked("switched")
+    size, count = asked.whole("n", n), asked.whole("planes", planes)
+    per_plane: int | tuple[int, ...] | None = None
+    if isinstance(lanes, Sequence) and not isinstance(lanes, str):
+        per_plane = tuple(asked.whole(place, each) for place, each in asked.listed("lanes", lanes, count, "plane"))
+    elif lanes is not None:
+        per_plane = asked.whole("lanes", lanes)
+    asked.must(isinstance(unfold, bool), "unfold", unfold, "must be True or False", "Say whether planes are unfolded.")
+    asked.size("n", n, 2 * size * count)
+    spec = ScaleUp("switched", asked.rate(bandwidth, per="GPU"), asked.late(latency, "scale-up"), count, per_plane)
+    asked.settle()
+    with _bare():
+        graph = build_domain(spec, size, planes=unfold)
+    return asked.named(
+        graph, n=size, planes=count,
+        lanes=list(per_plane) if isinstance(per_plane, tuple) else per_plane, unfold=unfold,
+        bandwidth=spec.bandwidth, latency=spec.latency,
+    )  # fmt: skip
 
 
 def _full_mesh(n: int, lanes: int = 1, bandwidth: Any = None, latency: Any = None) -> nx.Graph[str]:
-    said, rate, late = _link("scale_up", bandwidth, latency)
-    spec = ScaleUp("full_mesh", rate, late, 1, _whole("lanes", lanes))
-    return _named(build_domain(spec, _whole("n", n)), "full_mesh", said)
+    asked = Asked("full_mesh")
+    size, each = asked.whole("n", n), asked.whole("lanes", lanes)
+    asked.size("n", n, size * (size + 1) // 2)
+    rate, late = asked.rate(bandwidth, per="GPU"), asked.late(latency, "scale-up")
+    asked.settle()
+    graph = build_domain(ScaleUp("full_mesh", rate, late, 1, each), size)
+    return asked.named(graph, n=size, lanes=each, bandwidth=rate, latency=late)
 
 
 def _rail_optimised(
     domains: int, domain_size: int, radix: int = 64, oversubscription: float = 1.0,
     bandwidth: Any = None, latency: Any = None,
 ) -> nx.Graph[str]:  # fmt: skip
-    said, rate, late = _link("scale_out", bandwidth, latency)
-    if _whole("radix", radix) < 2 or not 0 < oversubscription < float("inf"):
-        value = (radix, oversubscription)
-        raise InputError(Fault("radix, oversubscription", value, "must be 2 or more, and above zero", "Correct them."))
-    spec = ScaleOut(rate, late, "rail_optimised", radix, float(oversubscription))
-    slots = [
-        [f"d{d}/gpu{i}" for i in range(_whole("domain_size", domain_size))] for d in range(_whole("domains", domains))
-    ]
+    asked = Asked("rail_optimised")
+    n, size, ports = (
+        asked.whole("domains", domains), asked.whole("domain_size", domain_size), asked.whole("radix", radix, 2),
+    )  # fmt: skip
+    ratio = asked.ratio("oversubscription", oversubscription)
+    asked.size("domains", domains, 3 * n * size)
+    link = asked.link("scale-out", bandwidth, latency)
+    asked.settle()
+    spec = ScaleOut(link.bandwidth, link.latency, "rail_optimised", ports, ratio)
+    slots = [[f"d{d}/gpu{i}" for i in range(size)] for d in range(n)]
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from((gpu for gpus in slots for gpu in gpus), kind="gpu", forwards=False)
-    join_domains(graph, slots, spec)
-    return _named(graph, "rail_optimised", [*said, *graph.graph.get("assumptions", ())])
+    with _bare():
+        join_domains(graph, slots, spec)
+    return asked.named(
+        graph, domains=n, domain_size=size, radix=ports, oversubscription=ratio,
+        bandwidth=link.bandwidth, latency=link.latency,
+    )  # fmt: skip
+
+
+@contextmanager
+def _bare() -> Iterator[None]:
+    """Name what is wrong as the parameter here, not as the dotted key of a design file."""
+    try:
+        yield
+    except InputError as error:
+        faults = [Fault(f.place.rpartition(".")[2], f.value, f.rule, f.cure) for f in error.faults]
+        raise InputError(*faults) from None
 
 
 BUILDERS: dict[str, Callable[..., nx.Graph[str]]] = {
-    "switched": _switched, "full_mesh": _full_mesh, "rail_optimised": _rail_optimised,
+    "switched": _switched, "full_mesh": _full_mesh, "hybrid_cube_mesh": hybrid_cube_mesh,
+    "bridge_pairs": bridge_pairs, "ring": ring, "torus": torus, "hypercube": hypercube,
+    "ultraserver": ultraserver, "two_level": two_level, "rail_optimised": _rail_optimised,
+    "rail_only": rail_only, "leaf_spine": leaf_spine, "fat_tree": fat_tree,
+    "multi_plane_fat_tree": multi_plane_fat_tree, "hyperx": hyperx, "dragonfly": dragonfly,
+    "slim_fly": slim_fly, "random_regular": random_regular,
 }  # fmt: skip
-
-
-def _link(table: str, bandwidth: Any, latency: Any) -> tuple[list[str], float, float]:
-    """Return what was assumed, and bandwidth [bytes/s] and latency [s] of a link."""
-    said = []
-    if bandwidth is None:
-        bandwidth = DEFAULT_BANDWIDTH
-        said.append(f"bandwidth = {bandwidth} per GPU and direction: assumed, none was given")
-    if latency is None:
-        latency = DEFAULTS[f"{table}.latency"]
-        said.append(f"latency = {latency} per link: assumed, none was given")
-    return said, _si("bandwidth", bandwidth, "bandwidth"), _si("latency", latency, "seconds")
-
-
-def _si(place: str, value: Any, kind: Kind) -> float:
-    if isinstance(value, str):
-        return parse_quantity(value, kind, place=place, zero=kind == "seconds")
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        unit = "B/s" if kind == "bandwidth" else "s"
-        return parse_quantity(f"{value} {unit}", kind, place=place, zero=kind == "seconds")
-    raise InputError(Fault(place, value, f"is not a {kind}", "Give SI numbers, or a string with its unit."))
-
-
-def _whole(place: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(Fault(place, value, "must be a whole number, one or more", "Correct it."))
-    return value
-
-
-def _named(graph: nx.Graph[str], name: str, said: list[str]) -> nx.Graph[str]:
-    graph.graph.update(schema=1, name=name, assumptions=said)
-    for rank, node in enumerate(node for node, data in graph.nodes(data=True) if data["kind"] == "gpu"):
-        graph.nodes[node]["rank"] = rank
-    return graph
