@@ -6,6 +6,8 @@ from ._check import NODE_KINDS as NODE_KINDS
 from ._check import check as check
 from ._classes import PATH_CLASSES as PATH_CLASSES
 from ._design import Design as Design
+from ._edits import degrade as degrade
+from ._edits import fail as fail
 from ._edits import scale as scale
 from ._errors import Fault as Fault
 from ._errors import InputError as InputError

@@ -11,7 +11,7 @@ import networkx as nx
 
 from topo._errors import Fault, InputError, suggest
 
-__all__ = ["EDGE_KINDS", "NODE_KINDS", "check", "rank_nodes", "require"]
+__all__ = ["EDGE_KINDS", "NODE_KINDS", "check", "local_faults", "raise_faults", "rank_nodes", "require"]
 
 NODE_KINDS = ("gpu", "switch", "nic", "cpu", "host")
 EDGE_KINDS = ("scale-up", "scale-out", "pcie")
@@ -42,6 +42,11 @@ def check(graph: nx.Graph[str]) -> list[Fault]:
     >>> [fault.rule for fault in check(graph)]
     ['must be a finite number above zero [bytes/s]']
     """
+    return local_faults(graph) or [*_domain_faults(graph), *_connection_faults(graph)]
+
+
+def local_faults(graph: nx.Graph[str]) -> list[Fault]:
+    """Return what is wrong with nodes and edges by themselves; edits take a graph that fell apart."""
     if not isinstance(graph, nx.Graph):
         return [
             Fault(
@@ -51,15 +56,16 @@ def check(graph: nx.Graph[str]) -> list[Fault]:
     if graph.is_multigraph():
         cure = "Merge parallel cables into one edge: bandwidth of the bundle, lanes = their number."
         return [Fault("graph", type(graph).__name__, "a MultiGraph is not taken", cure)]
-    faults = [*_graph_faults(graph), *_node_faults(graph), *_edge_faults(graph)]
-    if not faults:
-        faults = [*_domain_faults(graph), *_connection_faults(graph)]
-    return faults
+    return [*_graph_faults(graph), *_node_faults(graph), *_edge_faults(graph)]
 
 
 def require(graph: nx.Graph[str]) -> None:
     """Raise InputError with the faults of a graph, if it has any."""
-    faults = check(graph)
+    raise_faults(check(graph))
+
+
+def raise_faults(faults: list[Fault]) -> None:
+    """Raise InputError with the faults, if there are any."""
     if len(faults) > _MOST_SHOWN:
         more = Fault("graph", len(faults), f"has {len(faults) - _MOST_SHOWN} more faults", "topo.check lists them all.")
         faults = [*faults[:_MOST_SHOWN], more]
@@ -94,6 +100,7 @@ def _node_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
         kind = data.get("kind")
         if kind not in NODE_KINDS:
             yield Fault(f"{place} kind", kind, "is not a kind of node", suggest(str(kind), NODE_KINDS))
+        yield from _plane_faults(place, data)
         rank = data.get("rank")
         if rank is None:
             continue
@@ -103,6 +110,19 @@ def _node_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
             yield Fault(f"{place} rank", rank, f"is also the rank of {ranks[rank]!r}", "Give every rank once.")
         else:
             ranks[rank] = node
+
+
+def _plane_faults(place: str, data: dict[str, Any]) -> Iterator[Fault]:
+    planes, lanes = data.get("planes", 1), data.get("plane_lanes")
+    if isinstance(planes, bool) or not isinstance(planes, Integral) or planes < 1:
+        yield Fault(f"{place} planes", planes, "must be a whole number, one or more", "Count the parallel switches.")
+    elif lanes is not None and not (
+        isinstance(lanes, list)
+        and all(isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 0 for n in lanes)
+        and sum(int(n) > 0 for n in lanes) == planes
+    ):
+        rule = f"must list whole numbers, {planes} of them above zero as planes says"
+        yield Fault(f"{place} plane_lanes", lanes, rule, "Give the lanes to each plane, 0 for one that failed.")
 
 
 def _edge_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
