@@ -22,3 +22,5 @@ from ._routing import ClassRoutes as ClassRoutes
 from ._routing import Routes as Routes
 from ._routing import hop_counts as hop_counts
 from ._routing import route as route
+from ._write import WRITERS as WRITERS
+from ._write import write as write
