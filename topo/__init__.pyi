@@ -14,9 +14,14 @@ from ._errors import InputError as InputError
 from ._errors import suggest as suggest
 from ._fabric import Fabric as Fabric
 from ._fabric import Ranks as Ranks
+from ._levels import Ports as Ports
 from ._load import list_designs as list_designs
 from ._load import load as load
 from ._load import load_design as load_design
+from ._measure import Bisection as Bisection
+from ._measure import Links as Links
+from ._measure import Measures as Measures
+from ._measure import measure as measure
 from ._routing import RULES as RULES
 from ._routing import ClassRoutes as ClassRoutes
 from ._routing import Routes as Routes

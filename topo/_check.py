@@ -113,7 +113,9 @@ def _node_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
 
 
 def _plane_faults(place: str, data: dict[str, Any]) -> Iterator[Fault]:
-    planes, lanes = data.get("planes", 1), data.get("plane_lanes")
+    planes, lanes, radix = data.get("planes", 1), data.get("plane_lanes"), data.get("radix", 1)
+    if isinstance(radix, bool) or not isinstance(radix, Integral) or radix < 1:
+        yield Fault(f"{place} radix", radix, "must be a whole number, one or more", "Count its ports, or leave it out.")
     if isinstance(planes, bool) or not isinstance(planes, Integral) or planes < 1:
         yield Fault(f"{place} planes", planes, "must be a whole number, one or more", "Count the parallel switches.")
     elif lanes is not None and not (
