@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 _SWAPPED = 512  # ranks up to which halves are improved by swaps
-_WAVES = 800  # nodes up to which the slowest waves are worked out
+_WAVES = 800  # groups of nodes up to which the slowest waves are worked out
 _WHOLE = 2.0**30  # capacities are scaled to whole numbers for the flow algorithm, this the largest
 
 
@@ -53,7 +53,27 @@ class Part:
     def both(self) -> csr_array:
         """Bandwidth of both directions between any two nodes, (nodes, nodes) [bytes/s]."""
         one = csr_array((self.bandwidth, (self.tail, self.head)), shape=(self.size, self.size))
-        return csr_array(one + one.T)
+        summed = csr_array(one + one.T)
+        summed.sort_indices()
+        return summed
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether every link is as wide as the one back."""
+        one = csr_array((self.bandwidth, (self.tail, self.head)), shape=(self.size, self.size))
+        return abs(one - one.T).nnz == 0
+
+    @cached_property
+    def twins(self) -> Ints:
+        """Number of every node's group: ranks joined alike, and to no rank, share one, (nodes,) int."""
+        numbers: dict[object, int] = {}
+        rows, ends = self.both, self.both.indptr
+        keys: list[object] = []
+        for node in range(self.size):
+            near = rows.indices[ends[node] : ends[node + 1]]
+            alike = node < self.n and len(near) and near.min() >= self.n
+            keys.append((near.tobytes(), rows.data[ends[node] : ends[node + 1]].tobytes()) if alike else node)
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
     @cached_property
     def key(self) -> tuple[int, int, bytes, bytes, bytes]:
@@ -86,10 +106,13 @@ def part_of(fabric: Fabric, links: Ints, ranks: Ints) -> Part:
 def smallest_cut(part: Part) -> float:
     """Return the smallest cut found between two halves of the ranks, either way [bytes/s]."""
     half, best = part.n // 2, list[tuple[float, int, Bools]]()
+    seen: set[bytes] = set()
     for order in _orders(part):
         near = np.zeros(part.n, dtype=bool)
         near[order[:half]] = True
-        best.append((_cut(part, near)[0], len(best), near))
+        if near.tobytes() not in seen:
+            seen |= {near.tobytes(), *([(~near).tobytes()] if 2 * half == part.n else [])}
+            best.append((_cut(part, near)[0], len(best), near))
     best.sort(key=lambda row: row[:2])
     found = best[0][0]
     if part.n <= _SWAPPED:
@@ -100,14 +123,13 @@ def smallest_cut(part: Part) -> float:
 
 def _cut(part: Part, near: Bools) -> tuple[float, Bools]:
     """Return the smallest cut between the near ranks and the others, either way, and its near side."""
-    sides = [_near_side(part, near), ~_near_side(part, ~near)]
-    cuts = [
-        float(part.bandwidth[side[part.tail] & ~side[part.head]].sum()) if forth
-        else float(part.bandwidth[~side[part.tail] & side[part.head]].sum())
-        for side, forth in zip(sides, (True, False), strict=True)
-    ]  # fmt: skip
-    i = int(np.argmin(cuts))
-    return cuts[i], sides[i]
+    forth = _near_side(part, near)
+    cut = float(part.bandwidth[forth[part.tail] & ~forth[part.head]].sum())
+    if part.symmetric:
+        return cut, forth
+    back = ~_near_side(part, ~near)
+    other = float(part.bandwidth[~back[part.tail] & back[part.head]].sum())
+    return (other, back) if other < cut else (cut, forth)
 
 
 def _near_side(part: Part, near: Bools) -> Bools:
@@ -141,7 +163,7 @@ def _orders(part: Part) -> Iterator[Ints]:
     own = np.bincount(part.tail, part.bandwidth, part.size)[: part.n]
     yield np.lexsort((ranks, own))
     yield np.argsort(_groups(part), kind="stable")
-    if part.size <= _WAVES:
+    if 2 < int(part.twins.max()) + 1 <= _WAVES:
         yield from _waves(part)
     for a in dict.fromkeys((0, part.n // 2)):
         away = shortest_path(part.both, unweighted=True, indices=[a])[0, : part.n]
@@ -163,11 +185,14 @@ def _groups(part: Part) -> Ints:
 
 def _waves(part: Part) -> Iterator[Ints]:
     """Order ranks by the slowest waves of the graph, its Laplacian's first eigenvectors."""
-    dense = part.both.toarray()
-    laplacian = np.diag(dense.sum(axis=1)) - dense
-    vectors = np.linalg.eigh(laplacian)[1]
-    for wave in range(1, min(5, part.size)):
-        yield np.argsort(np.round(vectors[: part.n, wave], 9), kind="stable")
+    group = part.twins  # which move together in a slow wave: one node, as heavy as they are many
+    size = np.sqrt(np.bincount(group))
+    merge = csr_array((np.ones(part.size), (group, np.arange(part.size))), shape=(len(size), part.size))
+    dense = (merge @ part.both @ merge.T).toarray()
+    np.fill_diagonal(dense, 0.0)
+    vectors = np.linalg.eigh((np.diag(dense.sum(axis=1)) - dense) / np.outer(size, size))[1] / size[:, None]
+    for wave in range(1, min(5, len(size))):
+        yield np.argsort(np.round(vectors[group[: part.n], wave], 9), kind="stable")
 
 
 def _improved(part: Part, cut: float, near: Bools) -> float:

@@ -58,7 +58,7 @@ def read_json(text: bytes, file: str) -> nx.Graph[str]:
         JSON of something else, or with parts that do not fit together, all at once.
     """
     try:
-        data = json.loads(text)
+        data = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise InputError(Fault("JSON", str(error), "is not valid JSON", "Correct that line.", file)) from None
     links = "edges" if isinstance(data, dict) and "edges" in data else "links"
@@ -68,22 +68,28 @@ def read_json(text: bytes, file: str) -> nx.Graph[str]:
     if data.get("multigraph"):
         cure = "Merge parallel cables into one edge: bandwidth of the bundle, lanes = their number."
         raise InputError(Fault("multigraph", True, "a MultiGraph is not taken", cure, file))
-    if faults := list(_faults(data["nodes"], data[links], file)):
+    about = data.get("graph", {})
+    if not isinstance(about, dict):
+        raise InputError(Fault("graph", about, "must be an object", "Give the attributes of the graph.", file))
+    if faults := list(_faults(data["nodes"], data[links], bool(data.get("directed")), file)):
         raise InputError(*faults[:20])
     graph: nx.Graph[str] = nx.DiGraph() if data.get("directed") else nx.Graph()
-    graph.graph.update(from_plain(dict(data.get("graph") or {})))
-    graph.add_nodes_from((row["id"], from_plain(_without(row, "id"))) for row in data["nodes"])
-    graph.add_edges_from(
-        (row["source"], row["target"], from_plain(_without(row, "source", "target"))) for row in data[links]
-    )
+    graph.graph.update({key: from_plain(value) for key, value in about.items()})
+    graph.add_nodes_from((row["id"], _without(row, "id")) for row in data["nodes"])
+    graph.add_edges_from((row["source"], row["target"], _without(row, "source", "target")) for row in data[links])
     return graph
 
 
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number in JSON")
+
+
 def _without(row: dict[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key not in keys}
+    """Return a row's attributes as they were before writing."""
+    return {key: from_plain(value) for key, value in row.items() if key not in keys}
 
 
-def _faults(nodes: list[Any], edges: list[Any], file: str) -> Iterator[Fault]:
+def _faults(nodes: list[Any], edges: list[Any], directed: bool, file: str) -> Iterator[Fault]:
     known: set[str] = set()
     for i, row in enumerate(nodes):
         label = row.get("id") if isinstance(row, dict) else None
@@ -98,7 +104,7 @@ def _faults(nodes: list[Any], edges: list[Any], file: str) -> Iterator[Fault]:
         ends = [row.get(key) if isinstance(row, dict) else None for key in ("source", "target")]
         if not all(isinstance(end, str) and end in known for end in ends):
             yield Fault(f"edges[{i}]", ends, "has an end that is no node", "Give source and target their labels.", file)
-        elif (pair := (str(ends[0]), str(ends[1]))) in joined:
+        elif (str(ends[0]), str(ends[1])) in joined:
             yield Fault(f"edges[{i}]", ends, "stands there twice", "Merge parallel cables: lanes.", file)
         else:
-            joined.add(pair)
+            joined |= {(str(a), str(b)) for a, b in ((ends, ends[::-1]) if not directed else (ends,))}

@@ -192,9 +192,10 @@ def measure(graph: nx.Graph[str] | Fabric | Routes) -> Measures:
 
 def _switches(fabric: Fabric) -> dict[str, int]:
     found: dict[str, int] = {}
+    planes = fabric.planes
     for node in np.flatnonzero(fabric.node_kind == _SWITCH).tolist():
         tier = fabric.tier[node]
-        found[tier] = found.get(tier, 0) + int(fabric.planes[node])
+        found[tier] = found.get(tier, 0) + int(planes[node])
     return found
 
 

@@ -210,6 +210,10 @@ def test_an_old_file_stays_when_the_new_one_fails(tmp_path: Path, monkeypatch: p
         ("g.json", '{"nodes": [{"id": "a"}], "edges": [{"source": "a", "target": "b"}]}', "end that is no node"),
         ("g.json", '{"nodes": [{"id": "a"}], "links": [' + ", ".join(['{"source": "a", "target": "a"}'] * 2) + "]}",
          "stands there twice"),
+        ("g.json", '{"nodes": [{"id": "a"}, {"id": "b"}], "edges": [{"source": "a", "target": "b"}, '
+                   '{"source": "b", "target": "a"}]}', "stands there twice"),
+        ("g.json", '{"nodes": [{"id": "a", "rank": NaN}], "edges": []}', "is not valid JSON"),
+        ("g.json", '{"nodes": [], "edges": [], "graph": [1]}', "must be an object"),
         ("g.graphml", "<graphml>", "not well-formed"),
         ("g.graphml", "<platform/>", "is no GraphML"),
         ("g.graphml", "<graphml/>", "with 0 graphs"),
