@@ -6,6 +6,8 @@ from ._check import NODE_KINDS as NODE_KINDS
 from ._check import check as check
 from ._classes import PATH_CLASSES as PATH_CLASSES
 from ._design import Design as Design
+from ._edits import degrade as degrade
+from ._edits import fail as fail
 from ._edits import scale as scale
 from ._errors import Fault as Fault
 from ._errors import InputError as InputError
@@ -13,11 +15,18 @@ from ._errors import suggest as suggest
 from ._errors import together as together
 from ._fabric import Fabric as Fabric
 from ._fabric import Ranks as Ranks
+from ._levels import Ports as Ports
 from ._load import list_designs as list_designs
 from ._load import load as load
 from ._load import load_design as load_design
+from ._measure import Bisection as Bisection
+from ._measure import Links as Links
+from ._measure import Measures as Measures
+from ._measure import measure as measure
 from ._routing import RULES as RULES
 from ._routing import ClassRoutes as ClassRoutes
 from ._routing import Routes as Routes
 from ._routing import hop_counts as hop_counts
 from ._routing import route as route
+from ._write import WRITERS as WRITERS
+from ._write import write as write

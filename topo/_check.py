@@ -11,7 +11,7 @@ import networkx as nx
 
 from topo._errors import Fault, InputError, suggest
 
-__all__ = ["EDGE_KINDS", "NODE_KINDS", "check", "rank_nodes", "require"]
+__all__ = ["EDGE_KINDS", "NODE_KINDS", "check", "local_faults", "raise_faults", "rank_nodes", "require"]
 
 NODE_KINDS = ("gpu", "switch", "nic", "cpu", "host")
 EDGE_KINDS = ("scale-up", "scale-out", "pcie")
@@ -44,11 +44,15 @@ def check(graph: nx.Graph[str]) -> list[Fault]:
     >>> [fault.rule for fault in check(graph)]
     ['must be a finite number above zero [bytes/s]']
     """
-    faults = _faults(graph)
-    return faults or list(_one_way_faults(graph))
+    return _faults(graph) or list(_one_way_faults(graph))
 
 
 def _faults(graph: nx.Graph[str]) -> list[Fault]:
+    return local_faults(graph) or [*_domain_faults(graph), *_connection_faults(graph)]
+
+
+def local_faults(graph: nx.Graph[str]) -> list[Fault]:
+    """Return what is wrong with nodes and edges by themselves; edits take a graph that fell apart."""
     if not isinstance(graph, nx.Graph):
         return [
             Fault(
@@ -58,10 +62,7 @@ def _faults(graph: nx.Graph[str]) -> list[Fault]:
     if graph.is_multigraph():
         cure = "Merge parallel cables into one edge: bandwidth of the bundle, lanes = their number."
         return [Fault("graph", type(graph).__name__, "a MultiGraph is not taken", cure)]
-    faults = [*_graph_faults(graph), *_node_faults(graph), *_edge_faults(graph)]
-    if not faults:
-        faults = [*_domain_faults(graph), *_connection_faults(graph)]
-    return faults
+    return [*_graph_faults(graph), *_node_faults(graph), *_edge_faults(graph)]
 
 
 def _one_way_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
@@ -77,7 +78,11 @@ def _one_way_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
 
 def require(graph: nx.Graph[str]) -> None:
     """Raise InputError with the faults of a graph, if it has any."""
-    faults = _faults(graph)
+    raise_faults(_faults(graph))
+
+
+def raise_faults(faults: list[Fault]) -> None:
+    """Raise InputError with the faults, if there are any."""
     if len(faults) > _MOST_SHOWN:
         more = Fault("graph", len(faults), f"has {len(faults) - _MOST_SHOWN} more faults", "topo.check lists them all.")
         faults = [*faults[:_MOST_SHOWN], more]
@@ -115,6 +120,7 @@ def _node_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
         for key, fine, rule in _NODE_RULES:
             if data.get(key) is not None and not fine(data[key]):
                 yield Fault(f"{place} {key}", data[key], rule, "Correct it, or leave it out.")
+        yield from _plane_faults(place, data)
         rank = data.get("rank")
         if rank is None:
             continue
@@ -134,6 +140,21 @@ _NODE_RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("host", lambda value: isinstance(value, Hashable), "must be a number or a name"),
     ("chip", lambda value: isinstance(value, str), "must be a name"),
 )
+
+
+def _plane_faults(place: str, data: dict[str, Any]) -> Iterator[Fault]:
+    planes, lanes, radix = data.get("planes", 1), data.get("plane_lanes"), data.get("radix", 1)
+    if isinstance(radix, bool) or not isinstance(radix, Integral) or radix < 1:
+        yield Fault(f"{place} radix", radix, "must be a whole number, one or more", "Count its ports, or leave it out.")
+    if isinstance(planes, bool) or not isinstance(planes, Integral) or planes < 1:
+        yield Fault(f"{place} planes", planes, "must be a whole number, one or more", "Count the parallel switches.")
+    elif lanes is not None and not (
+        isinstance(lanes, list)
+        and all(isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 0 for n in lanes)
+        and sum(int(n) > 0 for n in lanes) == planes
+    ):
+        rule = f"must list whole numbers, {planes} of them above zero as planes says"
+        yield Fault(f"{place} plane_lanes", lanes, rule, "Give the lanes to each plane, 0 for one that failed.")
 
 
 def _edge_faults(graph: nx.Graph[str]) -> Iterator[Fault]:

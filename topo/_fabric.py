@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from topo._check import EDGE_KINDS, NODE_KINDS, rank_nodes, require, scale_up_components
 from topo._errors import Fault, InputError, suggest
+from topo._planes import folded_planes
 
 __all__ = ["Fabric", "Ranks"]
 
@@ -48,6 +49,12 @@ class Fabric:
         Index into `topo.EDGE_KINDS`.
     lanes : (links,) int
         Equal physical links in the bundle.
+    tier : tuple of str
+        Tier of each node, "" where the graph states none.
+    plane_lanes : tuple of tuple of int
+        Lanes to each plane of a folded switch, (1,) for any other node.
+    radix : (nodes,) int
+        Ports of a switch, 0 where not stated.
     ranks : (ranks,) int
         Node index of rank r: all GPUs, else all hosts, by their `rank`.
     chips : dict
@@ -71,6 +78,9 @@ class Fabric:
     latency: Floats
     link_kind: Ints
     lanes: Ints
+    tier: tuple[str, ...]
+    plane_lanes: tuple[tuple[int, ...], ...]
+    radix: Ints
     ranks: Ints
     chips: dict[str, dict[str, Any]]
     chip: tuple[str, ...]
@@ -123,6 +133,9 @@ class Fabric:
             latency=np.array([d["latency"] for d in data], dtype=np.float64),
             link_kind=_ints(EDGE_KINDS.index(d["kind"]) for d in data),
             lanes=_ints(d.get("lanes", 1) for d in data),
+            tier=tuple(str(d.get("tier", "")) for _, d in graph.nodes(data=True)),
+            plane_lanes=tuple(tuple(folded_planes(d)) for _, d in graph.nodes(data=True)),
+            radix=_ints(d.get("radix", 0) for _, d in graph.nodes(data=True)),
             ranks=_ints(index[node] for node in ranks),
             chips=deepcopy(dict(graph.graph.get("chips", {}))),
             chip=tuple(graph.nodes[node].get("chip") or "" for node in ranks),
@@ -138,6 +151,11 @@ class Fabric:
     def n_ranks(self) -> int:
         """Number of ranks."""
         return len(self.ranks)
+
+    @property
+    def planes(self) -> Ints:
+        """Switches that each node stands for, (nodes,) int."""
+        return _ints(sum(lanes > 0 for lanes in row) for row in self.plane_lanes)
 
     @property
     def rank_labels(self) -> list[str]:

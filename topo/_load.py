@@ -1,10 +1,10 @@
-"""Which graph is this design? Catalogue names and design files become NetworkX graphs."""
+"""Which graph is this? Catalogue names, design files and graph files become NetworkX graphs."""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib import resources
@@ -16,10 +16,15 @@ import networkx as nx
 from topo._design import Design
 from topo._errors import Fault, InputError, suggest
 from topo._fabrics import join_domains, require_reach
+from topo._graphml import read_graphml
+from topo._json_graph import read_json
 from topo._shapes import build_domain
 from topo._validate import design_from_mapping
 
 __all__ = ["list_designs", "load", "load_design"]
+
+#: Suffix -> reader of a graph that `topo.write` wrote.
+_GRAPH_FILES: dict[str, Callable[[bytes, str], nx.Graph[str]]] = {".json": read_json, ".graphml": read_graphml}
 
 
 #: Larger graphs are refused rather than built for hours.
@@ -82,9 +87,10 @@ def load(
     Parameters
     ----------
     name_or_path : str or path
-        Catalogue name, alias, or design file.
+        Catalogue name, alias, or design file; or a graph that `topo.write` wrote (.json,
+        .graphml), given back as it was: `topo.check` says whether verbs will take it.
     domains : int, optional
-        Number of scale-up domains.
+        Number of scale-up domains. This and the following are not for graph files.
     overrides : mapping, optional
         Dotted key -> value as in the file, e.g. ``{"scale_out.bandwidth": "800 Gb/s"}``.
     planes : bool, optional
@@ -115,8 +121,11 @@ def load(
         raise InputError(
             Fault("overrides", overrides, "must map dotted keys to values", 'Give {"scale_out.radix": 128}.')
         )
-    design = load_design(name_or_path, overrides)
     file = str(name_or_path)
+    if (suffix := Path(file).suffix.lower()) in _GRAPH_FILES:
+        _require_defaults(file, domains, overrides, planes)
+        return _GRAPH_FILES[suffix](_bytes(file, "a graph file"), file)
+    design = load_design(name_or_path, overrides)
     if isinstance(domains, bool) or not isinstance(domains, int) or domains < 1:
         raise InputError(Fault("domains", domains, "must be a whole number, one or more", "Give 1, 2, ..."))
     if domains > 1 and design.scale_out is None:
@@ -205,16 +214,27 @@ def _read(name_or_path: str | os.PathLike[str]) -> tuple[str, str]:
     if not looks_like_path and not os.path.isfile(path):
         raise InputError(Fault("design", name, "is not in the catalogue and is no file", suggest(name, list_designs())))
     try:
-        return path.read_text(encoding="utf-8-sig"), name
+        return _bytes(name, "a design file (TOML) or a name; `rackbound design list` shows them").decode(
+            "utf-8-sig"
+        ), name
+    except UnicodeDecodeError:
+        raise InputError(Fault("design", name, "is not a text file", "Give a design file in TOML.")) from None
+
+
+def _bytes(name: str, wanted: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
     except (OSError, ValueError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise InputError(Fault("design", name, "is not a text file", "Give a design file in TOML.")) from None
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            Fault(
-                "design",
-                name,
-                f"cannot be read: {reason}",
-                "Give a design file (TOML) or a name; `rackbound design list` shows them.",
-            )
-        ) from None
+        raise InputError(Fault("design", name, f"cannot be read: {reason}", f"Give {wanted}.")) from None
+
+
+def _require_defaults(file: str, domains: int, overrides: Mapping[str, Any] | None, planes: bool) -> None:
+    given = {"domains": domains if domains != 1 else None, "overrides": overrides or None, "planes": planes or None}
+    cure = "Leave it out; edit the graph with topo.fail, topo.degrade and topo.scale."
+    faults = [
+        Fault(name, value, "is for designs: a graph file holds one graph as it is", cure, file)
+        for name, value in given.items() if value is not None
+    ]  # fmt: skip
+    if faults:
+        raise InputError(*faults)

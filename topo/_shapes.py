@@ -86,6 +86,8 @@ def switched(spec: ScaleUp, size: int, planes: bool) -> nx.Graph[str]:
             name, kind="switch", tier="scale-up", forwards=True, planes=len(group),
             reduces=spec.reduces, multicasts=spec.multicasts,
         )  # fmt: skip
+        if len(group) > 1:
+            graph.nodes[name]["plane_lanes"] = list(group)
         bandwidth = spec.bandwidth * lanes / sum(per_plane)
         for gpu in _gpus(size):
             graph.add_edge(gpu, name, kind="scale-up", bandwidth=bandwidth, latency=spec.latency, lanes=lanes)

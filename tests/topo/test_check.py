@@ -169,3 +169,28 @@ def test_check_changes_nothing() -> None:
     before = nx.node_link_data(graph, edges="edges")
     check(graph)
     assert nx.node_link_data(graph, edges="edges") == before
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("planes", 0),
+        ("planes", 1.5),
+        ("planes", True),
+        ("planes", "4"),
+        ("plane_lanes", [5, 4, 4]),
+        ("plane_lanes", [5, 4, 4, 0]),
+        ("plane_lanes", [5, 4, 4, -5]),
+        ("plane_lanes", [5, 4, 4, 5.0]),
+        ("plane_lanes", 18),
+        ("radix", 0),
+        ("radix", "64"),
+        ("radix", None),
+    ],
+)
+def test_planes_and_radix(key: str, value: object) -> None:
+    graph = topo.load("hgx-h100-8")
+    graph.nodes["d0/switch"][key] = value
+    assert places(graph) == {f"node 'd0/switch' {key}"}
+    with pytest.raises(InputError):
+        topo.measure(graph)

@@ -178,3 +178,14 @@ def test_hosts_are_ranks_where_no_gpu_is_known() -> None:
 
 def test_repr_says_the_size_first() -> None:
     assert repr(Fabric.from_graph(domains(1, 2))) == "Fabric(unnamed: 3 ranks in 2 domains, 6 nodes, 12 directed links)"
+
+
+def test_planes_tiers_and_ports_are_kept() -> None:
+    fabric = Fabric.from_graph(topo.load("hgx-h100-8", 2))
+    at = {label: i for i, label in enumerate(fabric.labels)}
+    assert fabric.plane_lanes[at["d0/switch"]] == (5, 4, 4, 5)
+    assert [int(fabric.planes[at[node]]) for node in ("d0/gpu0", "d0/switch", "leaf0")] == [1, 4, 1]
+    assert [fabric.tier[at[node]] for node in ("d0/gpu0", "d0/switch", "leaf0")] == ["", "scale-up", "leaf"]
+    assert [int(fabric.radix[at[node]]) for node in ("d0/gpu0", "leaf0")] == [0, 64]
+    hurt = Fabric.from_graph(topo.fail(topo.load("hgx-h100-8"), switches=["d0/switch1"]))
+    assert hurt.planes[hurt.labels.index("d0/switch")] == 3

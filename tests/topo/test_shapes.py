@@ -23,6 +23,7 @@ def test_folded_planes_are_one_switch() -> None:
         "tier": "scale-up",
         "forwards": True,
         "planes": 18,
+        "plane_lanes": [1] * 18,
         "reduces": True,
         "multicasts": True,
         "domain": 0,
