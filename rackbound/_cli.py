@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rackbound import _catalogue_commands, _evaluate_command
+from rackbound import _catalogue_commands, _compare_command, _evaluate_command
 from rackbound._options import (
     Batch,
     BatchPerGpu,
@@ -32,6 +32,7 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="How big can an expert layer get before the wires say no?",
 )  # fmt: skip
+_catalogue_commands.design.command("compare")(_compare_command.compare)
 app.add_typer(_catalogue_commands.design, name="design")
 app.add_typer(_catalogue_commands.model, name="model")
 app.command()(_evaluate_command.evaluate)

@@ -62,6 +62,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         *(("design", "show", name) for name in topo.list_designs()),
         ("design", "show", HGX, "--domains", "9", "--set", "scale_out.oversubscription=2"),
     ],
+    "design-compare/1": [("design", "compare", "hgx-h100-8", "mi300x-8"), ("design", "compare", "gb200-nvl72")],
     "design-check/1": [("design", "check", name) for name in topo.list_designs()],
     "model-list/1": [("model", "list")],
     "model-show/1": [
