@@ -44,23 +44,25 @@ def scale_out_needed(routes: Routes, widths: Sequence[WidthStep], terms: Terms, 
     Notes
     -----
     At f times the bandwidth an all-to-all that scale-out binds takes at least
-    T(1) - wires + wires / f. That gives a width the least f it could do with; a width
-    that cannot beat the best f so far is passed over, the others are solved on the graph.
+    T(1) - wires + wires / f. That gives a width the least f it could do with. Widths are
+    tried in that order, on the graph, until none left could beat the best f found.
     """
     faster = _faster(routes)
-    best = math.inf
-    for width in reversed([w for w in widths if w.domains > 1]):
+    candidates = []
+    for width in (w for w in widths if w.domains > 1):
         n = max(one_domain // width.width + 1, -(-width.model.top_k // width.width))
-        if n > width.slots or not width.keeps(n, terms, 0.0):
-            continue
-        least = _least_possible(width, terms, n)
+        if n <= width.slots and width.keeps(n, terms, 0.0):
+            candidates.append((_least_possible(width, terms, n), width.width, n, width))
+    best = math.inf
+    for least, _, n, width in sorted(candidates, key=lambda candidate: candidate[:2]):
         if least >= best:
-            continue
+            break
 
-        def keeps(factor: float, width: WidthStep = width, n: int = n) -> bool:
-            return width.keeps(n, terms, width.network(faster(factor))[0])
+        def spare(factor: float, width: WidthStep = width, n: int = n) -> float:
+            wires = width.network(faster(factor))[0]
+            return terms.budget * (1 + 1e-12) - width.seconds(n, terms.overlap, wires)
 
-        best = min(best, _least_factor(keeps, least, min(best, _FASTEST)))
+        best = min(best, _least_factor(spare, least, min(best, _FASTEST)))
     return best * scale_out_per_rank(routes.fabric)
 
 
@@ -87,15 +89,15 @@ def _faster(routes: Routes) -> Callable[[float], Routes]:
     return at
 
 
-def _least_factor(keeps: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the least factor between two that keeps the budget, to 1e-12 of itself; infinite when none does."""
-    if keeps(low):
-        return low
-    if low >= high or not keeps(high):
+def _least_factor(spare: Callable[[float], float], low: float, high: float) -> float:
+    """Return the least factor between two that leaves time to spare, to 1e-12 of itself; infinite when none does."""
+    from scipy.optimize import brentq
+
+    if low > high or spare(high) < 0:
         return math.inf
-    while high > low * (1 + 1e-12):
-        middle = math.sqrt(low * high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
+    if spare(low) >= 0:
+        return low
+    root = math.exp(brentq(lambda power: spare(math.exp(power)), math.log(low), math.log(high), xtol=1e-13))
+    while spare(root) < 0:  # the root may lie a rounding on the wrong side
+        root *= 1 + 1e-12
+    return min(root, high)
