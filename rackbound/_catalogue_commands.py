@@ -38,12 +38,12 @@ def design_list(as_json: Json = False) -> None:
         return
     show_table(
         "Designs (bandwidths per GPU and direction)",
-        ("name", "GPUs in a domain", "scale-up", "HBM", "HBM bandwidth", "scale-out", "status", "title"),
+        ("name", "GPUs in a domain", "scale-up", "HBM", "HBM bandwidth", "scale-out", "title"),
         ((d.design.name, str(d.design.domain_size),
           f"{format_quantity(d.scale_up.bandwidth, 'bandwidth')} {d.scale_up.shape}",
           format_quantity(d.chip.hbm_bytes, "bytes"), format_quantity(d.chip.hbm_bandwidth, "bandwidth"),
-          format_quantity(d.scale_out.bandwidth, "bandwidth") if d.scale_out else "none", d.design.status,
-          d.design.title)
+          format_quantity(d.scale_out.bandwidth, "bandwidth") if d.scale_out else "none",
+          d.design.title if d.design.status == "shipping" else f"{d.design.title}\n{d.design.status} only".lstrip())
          for d in designs),
     )  # fmt: skip
 
