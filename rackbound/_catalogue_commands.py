@@ -30,7 +30,7 @@ def design_list(as_json: Json = False) -> None:
     if as_json:
         rows = [
             {"name": d.design.name, "title": d.design.title, "aliases": list(d.design.aliases),
-             "domain_size": d.design.domain_size, "hbm_bytes": d.chip.hbm_bytes,
+             "status": d.design.status, "domain_size": d.design.domain_size, "hbm_bytes": d.chip.hbm_bytes,
              "hbm_bandwidth": d.chip.hbm_bandwidth, "scale_up": d.scale_up.bandwidth,
              "scale_out": d.scale_out.bandwidth if d.scale_out else None} for d in designs
         ]  # fmt: skip
@@ -42,7 +42,8 @@ def design_list(as_json: Json = False) -> None:
         ((d.design.name, str(d.design.domain_size),
           f"{format_quantity(d.scale_up.bandwidth, 'bandwidth')} {d.scale_up.shape}",
           format_quantity(d.chip.hbm_bytes, "bytes"), format_quantity(d.chip.hbm_bandwidth, "bandwidth"),
-          format_quantity(d.scale_out.bandwidth, "bandwidth") if d.scale_out else "none", d.design.title)
+          format_quantity(d.scale_out.bandwidth, "bandwidth") if d.scale_out else "none",
+          d.design.title if d.design.status == "shipping" else f"{d.design.title}\n{d.design.status} only".lstrip())
          for d in designs),
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topo import Fault, InputError, suggest
+from topo.units import format_quantity
 
 __all__ = ["CONFIG_DTYPES", "DTYPE_BYTES", "MATMUL_RATE", "dtype_bytes", "matmul_rate"]
 
@@ -118,5 +119,7 @@ def matmul_rate(flops: Mapping[str, float], dtype: str, place: str = "flops") ->
     for key in _NARROW_TO_WIDE[first:]:
         if key in flops:
             return flops[key], key
-    rule = f"needs a rate for {dtype}: one of {', '.join(_NARROW_TO_WIDE[first:])}"
-    raise InputError(Fault(place, dict(flops), rule, "Add the chip's dense rate, as chip.flops.bf16."))
+    stated = {key: format_quantity(rate, "flops") for key, rate in flops.items()}
+    rule = f"needs a rate for {dtype}, one of {', '.join(_NARROW_TO_WIDE[first:])}: a narrower one does not stand in"
+    cure = "State the chip's dense rate, as chip.flops.bf16 in the design file or with --set chip.flops.bf16=RATE."
+    raise InputError(Fault(place, stated, rule, cure))

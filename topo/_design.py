@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator
 
 from topo._errors import Fault, InputError
 from topo.units import Kind, parse_quantity
 
-__all__ = ["DEFAULTS", "FLOPS_KEYS", "Chip", "Design", "Overview", "ScaleOut", "ScaleUp"]
+__all__ = ["ANNOUNCED", "DEFAULTS", "FLOPS_KEYS", "Chip", "Design", "Overview", "ScaleOut", "ScaleUp"]
 
 
 def _quantity(kind: Kind, *, zero: bool = False) -> BeforeValidator:
@@ -40,18 +40,24 @@ Name = Annotated[str, Field(min_length=1)]
 FLOPS_KEYS = ("bf16", "fp8", "fp4")
 #: Used, and reported as assumed, where a file states no latency.
 DEFAULTS: dict[str, str] = {"scale_up.latency": "0.5 us", "scale_out.latency": "0.8 us"}
+#: First of the assumptions of a design whose status is "announced".
+ANNOUNCED = "announced only: figures from announcements, not from a shipping part"
 _STRICT = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Table [design]: its name and how many GPUs one scale-up domain holds."""
+    """Table [design]: its name and how many GPUs one scale-up domain holds.
+
+    `status` "announced" marks figures that come from announcements, not from a shipping part.
+    """
 
     __pydantic_config__ = _STRICT
     name: Name
     domain_size: Count
     title: str = ""
     aliases: tuple[str, ...] = ()
+    status: Literal["shipping", "announced"] = "shipping"
     gpus_per_host: Count | None = None
     domain_is_rack: Flag = False
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from topo._design import DEFAULTS, FLOPS_KEYS, Chip, Design, Overview, ScaleOut, ScaleUp
+from topo._design import ANNOUNCED, DEFAULTS, FLOPS_KEYS, Chip, Design, Overview, ScaleOut, ScaleUp
 from topo._errors import Fault, InputError, suggest
 from topo._fabrics import FABRICS
 from topo._shapes import SHAPES, shape_faults
@@ -87,7 +87,7 @@ def _apply_overrides(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[
 
 def _fill_defaults(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
     """Fill in the latencies and say everything that the file leaves to a default or marks assumed."""
-    said = []
+    said = [ANNOUNCED] if _stated(raw, "design.status") == "announced" else []
     for key, default in DEFAULTS.items():
         table, _, name = key.partition(".")
         if isinstance(raw.get(table), dict) and name not in raw[table]:
@@ -100,12 +100,19 @@ def _fill_defaults(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[st
             said.append(f"{key} = {usual}: the default, the design states none")
     sources = raw.get("sources")
     for key, source in sources.items() if isinstance(sources, dict) else ():
-        table, _, name = key.partition(".")
         if isinstance(source, str) and source.startswith("assumed") and key not in overrides:
-            value = raw[table].get(name) if isinstance(raw.get(table), dict) else None
+            value = _stated(raw, key)
             said.append(f"{key}{'' if value is None else f' = {value}'}: {source}")
     said += [f"{key} = {value}: overridden" for key, value in overrides.items()]
     return said
+
+
+def _stated(raw: Mapping[str, Any], key: str) -> Any:
+    """Return what the file states for a dotted key, a table as one text; None where it does not."""
+    value: Any = raw
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else value
 
 
 def _fault(table: str, detail: Any, file: str | None) -> Fault:

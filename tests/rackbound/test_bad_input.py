@@ -63,6 +63,18 @@ def test_an_unknown_design_lists_the_known_and_suggests_the_nearest(verb: tuple[
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("name", ["vr-nvl72", "helios-72"])
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
+def test_a_chip_without_a_bf16_rate_is_refused_with_what_it_states(
+    verb: tuple[str, ...], name: str, tmp_path: Path
+) -> None:
+    out = ("--out", tmp_path / "out") if verb[0] == "evaluate" else ()
+    said = refused(*filled(verb, design=name, model="deepseek-v3"), *out)
+    for words in ("chip.flops of ", "'fp8': '", " PFLOP/s'", "needs a rate for bf16", "--set chip.flops.bf16="):
+        assert words in said
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("verb", [*VERBS, ("model", "show", "{model}")], ids=lambda verb: " ".join(verb[:2]))
 def test_an_unknown_model_lists_the_known_and_suggests_the_nearest(verb: tuple[str, ...], tmp_path: Path) -> None:
     out = ("--out", tmp_path / "out") if verb[0] == "evaluate" else ()

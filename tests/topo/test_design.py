@@ -137,6 +137,24 @@ def test_overrides_change_the_graph_and_are_reported(design) -> None:
     assert topo.load(design(), 2).edges["d0/gpu0", "leaf0"]["bandwidth"] == 50e9
 
 
+def test_an_announced_design_says_so_first(design) -> None:
+    text = GOOD.replace('name = "my-rack"', 'name = "my-rack"\nstatus = "announced"')
+    text += '[sources]\n"chip.flops" = "assumed: a guess"\n"chip.flops.bf16" = "assumed: another"\n'
+    path = design(text=text)
+    announced = "announced only: figures from announcements, not from a shipping part"
+    assert topo.load(path, 2).graph["assumptions"] == [
+        announced, "chip.flops = bf16 1 PFLOP/s: assumed: a guess", "chip.flops.bf16 = 1 PFLOP/s: assumed: another",
+    ]  # fmt: skip
+    assert topo.load(path, overrides={"scale_up.latency": "1 us"}).graph["assumptions"][0] == announced
+    assert announced not in topo.load(path, overrides={"design.status": "shipping"}).graph["assumptions"]
+
+
+def test_a_status_is_shipping_or_announced(design) -> None:
+    (fault,) = faults_of(design(('name = "my-rack"', 'name = "my-rack"\nstatus = "rumoured"')))
+    assert (fault.place, fault.value) == ("design.status", "rumoured")
+    assert "'shipping' or 'announced'" in fault.rule
+
+
 def test_an_overridden_value_is_no_longer_assumed() -> None:
     plain, changed = topo.load("gb200-nvl72"), topo.load("gb200-nvl72", overrides={"scale_up.latency": "0 s"})
     assert any(line.startswith("scale_up.latency = 0.43 us: assumed") for line in plain.graph["assumptions"])
