@@ -1,3 +1,4 @@
+from . import laws as laws
 from ._cost import PROFILES as PROFILES
 from ._cost import cost as cost
 from ._records import ClassLoad as ClassLoad

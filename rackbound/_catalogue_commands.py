@@ -11,10 +11,22 @@ from typing import Annotated, Any
 
 import typer
 
+from rackbound._graphs import graph_of
 from rackbound._options import Domains, Json, Settings, overrides_of
 from rackbound._output import emit_json, envelope, say, show_table
 from rackbound._reports import assumed
-from topo import EDGE_KINDS, Fabric, hop_counts, list_designs, load, load_design
+from topo import (
+    EDGE_KINDS,
+    Fabric,
+    Fault,
+    InputError,
+    check,
+    hop_counts,
+    is_graph_file,
+    list_designs,
+    load,
+    load_design,
+)
 from topo.units import format_quantity
 
 __all__ = ["design", "doctor", "model"]
@@ -51,14 +63,17 @@ def design_list(as_json: Json = False) -> None:
 @design.command("show")
 def design_show(
     name: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
-    domains: Domains = 2,
+    domains: Domains = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Show a design: its numbers, their sources, and the graph it makes."""
+    if is_graph_file(name):
+        rule = "is a graph file, not a design"
+        raise InputError(Fault("design", name, rule, "Use `rackbound design check` or `design compare`."))
     overrides = overrides_of(settings)
     shown = load_design(name, overrides)
-    domains = domains if shown.scale_out else min(domains, 1)
+    domains = (2 if domains is None else domains) if shown.scale_out else 1
     fabric = Fabric.from_graph(load(name, domains, overrides))
     links = [(kind, int((fabric.link_kind == k).sum()) // 2, int(fabric.lanes[fabric.link_kind == k].sum()) // 2)
              for k, kind in enumerate(EDGE_KINDS) if (fabric.link_kind == k).any()]  # fmt: skip
@@ -110,18 +125,29 @@ def _numbers(shown: Any, echo: bool) -> dict[str, Any]:
 @design.command("check")
 def design_check(
     name: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
-    domains: Domains = 2,
+    domains: Domains = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Check a design file and the graph it makes; faults end with 2."""
     overrides = overrides_of(settings)
+    if is_graph_file(name):
+        graph = graph_of(name, domains, 1, overrides)
+        if faults := check(graph):
+            raise InputError(*faults)
+        _report_check(name, overrides, str(graph.graph.get("name", "")), Fabric.from_graph(graph), as_json)
+        return
     shown = load_design(name, overrides)
-    count = domains if shown.scale_out else 1
+    count = (2 if domains is None else domains) if shown.scale_out else 1
     fabric = Fabric.from_graph(load(name, count, overrides))
+    _report_check(name, overrides, shown.design.name, fabric, as_json)
+
+
+def _report_check(name: str, overrides: dict[str, Any], title: str, fabric: Fabric, as_json: bool) -> None:
+    count = len(fabric.domain_sizes)
     if as_json:
         inputs = {"design": name, "domains": count, "settings": overrides}
-        emit_json(envelope("design-check/1", inputs, fabric.assumptions, {"name": shown.design.name, "faults": []}))
+        emit_json(envelope("design-check/1", inputs, fabric.assumptions, {"name": title, "faults": []}))
         return
     say(f"{name}: no faults, as a file and as a graph of {count} domains ({fabric.n_ranks} GPUs)")
     assumed(fabric.assumptions)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
 import typer
 
 from rackbound import _catalogue_commands, _compare_command, _evaluate_command
+from rackbound._graphs import fabric_of
 from rackbound._options import (
     Batch,
     BatchPerGpu,
@@ -16,6 +18,7 @@ from rackbound._options import (
     Domains,
     Json,
     ModelName,
+    OneDomain,
     Overlap,
     Routing,
     Settings,
@@ -59,7 +62,7 @@ def cost(
     design: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
     kind: Annotated[str, typer.Argument(help="Collective: all_to_all or send.")],
     n_bytes: Annotated[str, typer.Option("--bytes", help="nccl-tests' size: send buffer of one rank, with unit.")],
-    domains: Domains = 1,
+    domains: OneDomain = None,
     ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
     routing: Routing = "ecmp",
     settings: Settings = None,
@@ -67,21 +70,28 @@ def cost(
 ) -> None:
     """Cost a collective on a design, hop by hop."""
     from collectives import cost as costed
-    from topo import load
     from topo.units import parse_quantity
 
     size, graph = together(
-        lambda: parse_quantity(n_bytes, "bytes", place="--bytes"), lambda: load(design, domains, overrides_of(settings))
+        lambda: parse_quantity(n_bytes, "bytes", place="--bytes"),
+        lambda: fabric_of(design, domains, 1, overrides_of(settings)),
     )
     result = costed(graph, kind, size, ranks=ranks, routing=routing)
-    inputs = {"design": design, "kind": kind, "bytes": size, "domains": domains, "ranks": ranks, "routing": routing}
+    inputs = {
+        "design": design,
+        "kind": kind,
+        "bytes": size,
+        "domains": len(graph.domain_sizes),
+        "ranks": ranks,
+        "routing": routing,
+    }
     if as_json:
         inputs["settings"] = overrides_of(settings)
         emit_json(envelope("cost/1", inputs, result.assumptions, result.to_dict()))
         return
     from rackbound._reports import cost_report
 
-    cost_report(design, domains, result)
+    cost_report(design, len(graph.domain_sizes), result)
 
 
 @app.command()
@@ -93,33 +103,32 @@ def step(
     batch_per_gpu: BatchPerGpu = None,
     batch: Batch = None,
     context: Context = 4096,
-    domains: Domains = 1,
+    domains: OneDomain = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Work out one decode step of a model on a design."""
     from serving import Layout, load_model
     from serving import step as stepped
-    from topo import Fabric, load
 
     work, loaded, fabric = together(
         lambda: workload_of(context, batch, batch_per_gpu),
         lambda: load_model(model),
-        lambda: Fabric.from_graph(load(design, domains, overrides_of(settings))),
+        lambda: fabric_of(design, domains, 1, overrides_of(settings)),
     )
     default = max(1, fabric.n_ranks // pp) if loaded.is_moe and pp > 0 else 1
     result = stepped(fabric, loaded, work, layout=Layout(default if ep is None else ep, pp=pp))
     if as_json:
         inputs = {
             "design": design, "model": model, "ep": result.layout.ep, "pp": pp, "batch": batch,
-            "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": domains,
+            "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": len(fabric.domain_sizes),
             "settings": overrides_of(settings),
         }  # fmt: skip
         emit_json(envelope("step/1", inputs, result.assumptions, result.to_dict()))
         return
     from rackbound._reports import step_report
 
-    step_report(design, domains, loaded, work, result)
+    step_report(design, len(fabric.domain_sizes), loaded, work, result)
 
 
 @app.command()
@@ -130,7 +139,7 @@ def bound(
     batch: Batch = None,
     context: Context = 4096,
     budget: Budget = "20ms",
-    domains: Domains = 2,
+    domains: Domains = None,
     overlap: Overlap = "none",
     settings: Settings = None,
     as_json: Json = False,
@@ -138,25 +147,25 @@ def bound(
     """Find the largest expert layer of a model's kind on a design."""
     from placement import Terms, expert_layer_bound
     from serving import load_model
-    from topo import Fabric, load
 
     work, loaded, terms, fabric = together(
         lambda: workload_of(context, batch, batch_per_gpu),
         lambda: load_model(model),
         lambda: Terms(budget_seconds(budget), overlap),
-        lambda: Fabric.from_graph(load(design, domains, overrides_of(settings))),
+        lambda: fabric_of(design, domains, 2, overrides_of(settings)),
     )
     result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap)
     if as_json:
         inputs = {
             "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-            "budget": terms.budget, "domains": domains, "overlap": overlap, "settings": overrides_of(settings),
+            "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap,
+            "settings": overrides_of(settings),
         }  # fmt: skip
         emit_json(envelope("bound/1", inputs, result.assumptions, result.to_dict()))
         return
     from rackbound._reports import bound_report
 
-    bound_report(fabric, domains, loaded, work, result)
+    bound_report(fabric, loaded, work, result)
 
 
 @app.command()
@@ -171,7 +180,7 @@ def place(
     batch_per_gpu: BatchPerGpu = None,
     batch: Batch = None,
     context: Context = 4096,
-    domains: Domains = 1,
+    domains: OneDomain = None,
     time_limit: Annotated[str | None, typer.Option(help="For the exact solver, per layer, with its unit.")] = None,
     settings: Settings = None,
     as_json: Json = False,
@@ -180,13 +189,12 @@ def place(
     from placement import solve
     from rackbound._reports import place_report, read_loads
     from serving import Layout, load_model
-    from topo import Fabric, load
     from topo.units import parse_quantity
 
     work, loaded, fabric, asked, limit = together(
         lambda: workload_of(context, batch, batch_per_gpu),
         lambda: load_model(model),
-        lambda: Fabric.from_graph(load(design, domains, overrides_of(settings))),
+        lambda: fabric_of(design, domains, 1, overrides_of(settings)),
         lambda: read_loads(loads),
         lambda: None if time_limit is None else parse_quantity(time_limit, "seconds", place="--time-limit"),
     )
@@ -198,16 +206,20 @@ def place(
     if as_json:
         inputs = {
             "design": design, "model": model, "ep": ep, "pp": pp, "loads": loads, "batch": batch,
-            "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": domains, "time_limit": limit,
+            "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": len(fabric.domain_sizes),
+            "time_limit": limit,
             "settings": overrides_of(settings),
         }  # fmt: skip
         emit_json(envelope("place/1", inputs, result.step.assumptions, result.to_dict()))
         return
-    place_report(design, domains, loaded, result)
+    place_report(design, len(fabric.domain_sizes), loaded, result)
 
 
 def main() -> int:
     """Run the command line; bad input ends with 2 and one message."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter gets its number, not a traceback
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(standalone_mode=True)
     except InputError as error:

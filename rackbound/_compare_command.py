@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import networkx as nx
 import typer
 
+from rackbound._graphs import graph_of
 from rackbound._options import Domains, Json, Settings, overrides_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, slug, whole_folder
 from rackbound._reports import assumed
-from topo import Measures, load, measure, together
+from topo import Measures, measure, together
 from topo.units import format_quantity
 
 __all__ = ["compare", "measure_rows"]
@@ -19,7 +20,7 @@ __all__ = ["compare", "measure_rows"]
 
 def compare(
     designs: Annotated[list[str], typer.Argument(metavar="DESIGN...", help="Catalogue names or design files.")],
-    domains: Domains = 2,
+    domains: Domains = None,
     settings: Settings = None,
     out: Annotated[
         str | None, typer.Option(help="Folder for topology figures and compare.json.  [default: none]")
@@ -30,9 +31,9 @@ def compare(
     names = list(dict.fromkeys(designs))
     overrides = overrides_of(settings)
     checks = [partial(require_folder, out)] if out is not None else []
-    graphs = together(*(partial(load, name, domains, overrides) for name in names), *checks)[: len(names)]
+    graphs = together(*(partial(graph_of, name, domains, 2, overrides) for name in names), *checks)[: len(names)]
     measured = {name: measure(graph) for name, graph in zip(names, graphs, strict=True)}
-    inputs = {"designs": names, "domains": domains, "settings": overrides}
+    inputs = {"designs": names, "domains": 2 if domains is None else domains, "settings": overrides}
     said = [f"{name}: {line}" for name, one in measured.items() for line in one.assumptions]
     whole = envelope("design-compare/1", inputs, said, [one.to_dict() for one in measured.values()])
     if out is not None:
@@ -42,7 +43,7 @@ def compare(
         return
     columns = [measure_rows(one) for one in measured.values()]
     rows = [(key, *(column[key] for column in columns)) for key in columns[0]]
-    show_table(f"Measures of {domains} domains each (bandwidths one direction)", ("measure", *names), rows)
+    show_table("Measures (bandwidths one direction)", ("measure", *names), rows)
     say()
     assumed(said)
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from collectives import Cost, cost, plain
 from placement import ExpertLayerBound, Solution, Terms, WidthSteps, expert_layer_bound, solve, width_steps
+from rackbound._graphs import graph_of
 from rackbound._sentences import bandwidth_flip, binding_sentence, budget_flip, compared, summary_sentence
 from serving import DTYPE_BYTES, Layout, Model, Step, Workload, load_model, step
-from topo import Fault, InputError, Routes, load, route, together
+from topo import Fabric, Fault, InputError, Routes, route, together
 
 __all__ = ["DesignAnswer", "Evaluation", "StepCurve", "evaluate"]
 
@@ -129,7 +130,7 @@ class Evaluation:
     budget : float
         Time for one token through all layers [s].
     domains : int
-        Scale-up domains joined.
+        Scale-up domains joined, of graph files the most that one has.
     overlap : str
         "none" or "full".
     designs : tuple of DesignAnswer
@@ -161,7 +162,7 @@ def evaluate(
     *,
     workload: Workload | None = None,
     budget: float = DEFAULT_BUDGET,
-    domains: int = DEFAULT_DOMAINS,
+    domains: int | None = None,
     overlap: str = "none",
     overrides: Mapping[str, Any] | None = None,
 ) -> Evaluation:
@@ -178,7 +179,8 @@ def evaluate(
     budget : float, optional
         Time for one token through all layers [s].
     domains : int, optional
-        Scale-up domains joined by the design's scale-out fabric.
+        Scale-up domains joined by the design's scale-out fabric, 2 by default. A graph
+        file has the domains it has.
     overlap : {"none", "full"}, optional
         How operations share time.
     overrides : mapping, optional
@@ -213,12 +215,13 @@ def evaluate(
     loaded, _, *graphs = together(
         lambda: model if isinstance(model, Model) else load_model(model),
         lambda: Terms(budget, overlap),
-        *(partial(load, name, domains, overrides) for name in dict.fromkeys(names)),
+        *(partial(graph_of, name, domains, DEFAULT_DOMAINS, overrides) for name in dict.fromkeys(names)),
     )
     built = dict(zip(dict.fromkeys(names), graphs, strict=True))
     question = _Question(loaded, work, budget, overlap)
     answers = tuple(map(question.answer, built.values(), _labels(built)))
-    return Evaluation(loaded, work, budget, domains, overlap, answers, tuple(built.values()))
+    count = max(len(Fabric.from_graph(graph).domain_sizes) for graph in built.values())
+    return Evaluation(loaded, work, budget, count, overlap, answers, tuple(built.values()))
 
 
 def _labels(built: Mapping[Any, nx.Graph[str]]) -> list[str]:

@@ -11,6 +11,7 @@ import typer
 from placement import Terms
 from rackbound._evaluate import DesignAnswer, Evaluation
 from rackbound._evaluate import evaluate as evaluated
+from rackbound._graphs import graph_of
 from rackbound._options import (
     Batch,
     BatchPerGpu,
@@ -38,7 +39,7 @@ from rackbound._output import (
 )
 from rackbound._reports import assumed
 from serving import load_model
-from topo import InputError, load, together
+from topo import InputError, together
 from topo.units import format_quantity
 
 __all__ = ["evaluate"]
@@ -51,7 +52,7 @@ def evaluate(
     batch: Batch = None,
     context: Context = 4096,
     budget: Budget = "20ms",
-    domains: Domains = 2,
+    domains: Domains = None,
     overlap: Overlap = "none",
     out: Annotated[str, typer.Option(help="Folder for figures and evaluate.json.")] = "rackbound-out",
     settings: Settings = None,
@@ -71,7 +72,7 @@ def evaluate(
     )
     inputs = {
         "designs": designs, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-        "budget": terms.budget, "domains": domains, "overlap": overlap, "settings": overrides,
+        "budget": terms.budget, "domains": answer.domains, "overlap": overlap, "settings": overrides,
     }  # fmt: skip
     whole = envelope("evaluate/1", inputs, _shared(answer.designs), answer.to_dict())
     with whole_folder(out) as folder:  # made only once there is an answer to put into it
@@ -84,13 +85,13 @@ def evaluate(
     note(f"wrote evaluate.json and {len(files)} figures into {out}")
 
 
-def _loadable(name: str, domains: int, settings: list[str] | None) -> None:
+def _loadable(name: str, domains: int | None, settings: list[str] | None) -> None:
     """Raise what is wrong with a design; what is wrong with --set itself is said apart from it."""
     try:
         overrides = overrides_of(settings)
     except InputError:
         overrides = {}
-    load(name, domains, overrides)
+    graph_of(name, domains, 2, overrides)
 
 
 def _report(answer: Evaluation) -> None:
@@ -101,7 +102,9 @@ def _report(answer: Evaluation) -> None:
     budget, work = format_quantity(answer.budget, "seconds"), answer.workload
     asked = f"{work.batch_policy}, context {work.context}, budget {budget}, overlap {answer.overlap}"
     show_table(
-        f"{answer.model.name}, {answer.domains} domains, {asked}", _COLUMNS, (_row(one) for one in answer.designs)
+        f"{answer.model.name}, {answer.domains} domain{'' if answer.domains == 1 else 's'}, {asked}",
+        _COLUMNS,
+        (_row(one) for one in answer.designs),
     )
     say()
     for one in answer.designs:

@@ -11,8 +11,8 @@ from topo import Fault, InputError
 from topo.units import parse_quantity
 
 __all__ = [
-    "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Json", "ModelName", "Overlap", "Routing", "Settings",
-    "budget_seconds", "overrides_of", "workload_of",
+    "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Json", "ModelName", "OneDomain", "Overlap", "Routing",
+    "Settings", "budget_seconds", "overrides_of", "workload_of",
 ]  # fmt: skip
 
 ModelName = Annotated[str, typer.Option("--model", help="Catalogue name or a Hugging Face config.json.")]
@@ -20,7 +20,12 @@ BatchPerGpu = Annotated[int | None, typer.Option(help="Sequences on every GPU, w
 Batch = Annotated[int | None, typer.Option(help="Sequences over the whole group instead: constant total batch.")]
 Context = Annotated[int, typer.Option(help="Tokens in every sequence's KV cache.")]
 Budget = Annotated[str, typer.Option(help="Time for one token through all layers, with its unit.")]
-Domains = Annotated[int, typer.Option(help="Scale-up domains (racks) joined by the scale-out fabric.")]
+Domains = Annotated[
+    int | None, typer.Option(help="Scale-up domains (racks) joined by the scale-out fabric.  [default: 2]")
+]
+OneDomain = Annotated[
+    int | None, typer.Option("--domains", help="Scale-up domains (racks) joined by the scale-out fabric.  [default: 1]")
+]
 Overlap = Annotated[str, typer.Option(help="none: one operation after the other; full: all overlap.")]
 Routing = Annotated[str, typer.Option(help="Routing rule.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, SI units.")]

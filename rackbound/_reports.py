@@ -65,11 +65,11 @@ def step_report(design: str, domains: int, model: Model, workload: Workload, ste
     assumed(step.assumptions)
 
 
-def bound_report(fabric: Fabric, domains: int, model: Model, workload: Workload, bound: ExpertLayerBound) -> None:
+def bound_report(fabric: Fabric, model: Model, workload: Workload, bound: ExpertLayerBound) -> None:
     """Print the bound, where it lies and where it flips."""
     budget = format_quantity(bound.step_budget, "seconds")
     asked = f"{workload.batch_policy}, context {workload.context}, budget {budget}, overlap {bound.overlap}"
-    say(f"{model.name} on {fabric.name} x {domains}, {asked}:")
+    say(f"{model.name} on {fabric.name} x {len(fabric.domain_sizes)}, {asked}:")
     if bound.status != "bounded":
         say(f"  {bound.status}: {bound.binding}")
     else:

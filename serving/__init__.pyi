@@ -1,3 +1,4 @@
+from . import laws as laws
 from ._assumptions import assumptions_of as assumptions_of
 from ._catalogue import list_models as list_models
 from ._chip import ChipNumbers as ChipNumbers

@@ -120,6 +120,8 @@ def matmul_rate(flops: Mapping[str, float], dtype: str, place: str = "flops") ->
         if key in flops:
             return flops[key], key
     stated = {key: format_quantity(rate, "flops") for key, rate in flops.items()}
-    rule = f"needs a rate for {dtype}, one of {', '.join(_NARROW_TO_WIDE[first:])}: a narrower one does not stand in"
+    wider = _NARROW_TO_WIDE[first:]
+    which = f"one of {', '.join(wider)}" if len(wider) > 1 else f"the {wider[0]} rate"
+    rule = f"needs a rate for {dtype}, {which}: a narrower one does not stand in"
     cure = "State the chip's dense rate, as chip.flops.bf16 in the design file or with --set chip.flops.bf16=RATE."
     raise InputError(Fault(place, stated, rule, cure))

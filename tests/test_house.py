@@ -24,7 +24,7 @@ ONLY_IN = {
     "click": {"rackbound"},
     "rich": {"rackbound"},
 }
-PUBLIC_SUBMODULES = {"topo": {"units"}, "collectives": {"fluid"}}
+PUBLIC_SUBMODULES = {"topo": {"units"}, "collectives": {"fluid", "laws"}, "serving": {"laws"}}
 HEAVY = ("scipy", "matplotlib", "pydantic", "numba", "pandas")
 MAX_LINES = 400
 

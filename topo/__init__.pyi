@@ -16,6 +16,7 @@ from ._errors import together as together
 from ._fabric import Fabric as Fabric
 from ._fabric import Ranks as Ranks
 from ._levels import Ports as Ports
+from ._load import is_graph_file as is_graph_file
 from ._load import list_designs as list_designs
 from ._load import load as load
 from ._load import load_design as load_design

@@ -34,7 +34,7 @@ Power = Annotated[float, _quantity("watts")]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Ratio = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-Name = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 #: Compute rates a chip may state, dense.
 FLOPS_KEYS = ("bf16", "fp8", "fp4")

@@ -21,7 +21,7 @@ from topo._json_graph import read_json
 from topo._shapes import build_domain
 from topo._validate import design_from_mapping
 
-__all__ = ["list_designs", "load", "load_design"]
+__all__ = ["is_graph_file", "list_designs", "load", "load_design"]
 
 #: Suffix -> reader of a graph that `topo.write` wrote.
 _GRAPH_FILES: dict[str, Callable[[bytes, str], nx.Graph[str]]] = {".json": read_json, ".graphml": read_graphml}
@@ -75,6 +75,17 @@ def load_design(name_or_path: str | os.PathLike[str], overrides: Mapping[str, An
         raise _in_file(error, file) from None
 
 
+def is_graph_file(name_or_path: str | os.PathLike[str]) -> bool:
+    """Whether `load` reads this as a graph that `topo.write` wrote rather than as a design.
+
+    Examples
+    --------
+    >>> is_graph_file("racks.graphml"), is_graph_file("gb200-nvl72")
+    (True, False)
+    """
+    return Path(name_or_path).suffix.lower() in _GRAPH_FILES
+
+
 def load(
     name_or_path: str | os.PathLike[str],
     domains: int = 1,
@@ -122,9 +133,9 @@ def load(
             Fault("overrides", overrides, "must map dotted keys to values", 'Give {"scale_out.radix": 128}.')
         )
     file = str(name_or_path)
-    if (suffix := Path(file).suffix.lower()) in _GRAPH_FILES:
+    if is_graph_file(file):
         _require_defaults(file, domains, overrides, planes)
-        return _GRAPH_FILES[suffix](_bytes(file, "a graph file"), file)
+        return _GRAPH_FILES[Path(file).suffix.lower()](_bytes(file, "a graph file"), file)
     design = load_design(name_or_path, overrides)
     if isinstance(domains, bool) or not isinstance(domains, int) or domains < 1:
         raise InputError(Fault("domains", domains, "must be a whole number, one or more", "Give 1, 2, ..."))

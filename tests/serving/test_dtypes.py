@@ -33,7 +33,7 @@ def test_a_missing_rate_falls_back_to_the_next_wider(
 
 
 def test_no_rate_and_no_type_are_said() -> None:
-    with pytest.raises(InputError, match="one of bf16"):
+    with pytest.raises(InputError, match="the bf16 rate"):
         matmul_rate({"fp8": 2.0}, "bf16")
     with pytest.raises(InputError, match="Did you mean 'bf16'"):
         matmul_rate({"bf16": 1.0}, "bf61")

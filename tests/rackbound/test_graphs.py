@@ -1,0 +1,70 @@
+"""Graph files on the command line: they have the domains they have."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import topo
+
+from .command import run
+
+MIXTRAL = ("--model", "mixtral-8x7b", "--batch-per-gpu", "8")
+
+
+@pytest.fixture
+def racks(tmp_path: Path) -> Path:
+    return topo.write(topo.load("hgx-h100-8", domains=2), tmp_path / "two.json")
+
+
+def test_a_graph_file_answers_as_its_design_does(racks: Path) -> None:
+    of_file = run("bound", racks, *MIXTRAL, "--json").answer
+    of_design = run("bound", "hgx-h100-8", *MIXTRAL, "--json").answer
+    assert of_file["results"] == of_design["results"]
+    assert of_file["inputs"]["domains"] == 2
+    assert "hgx-h100-8 x 2" in run("bound", racks, *MIXTRAL).out
+    assert run("cost", racks, "all_to_all", "--bytes", "1GB", "--json").answer["results"]["n_ranks"] == 16
+
+
+def test_evaluate_takes_a_graph_file(racks: Path, tmp_path: Path) -> None:
+    found = run("evaluate", racks, *MIXTRAL, "--out", tmp_path / "out")
+    assert found.code == 0
+    assert "mixtral-8x7b, 2 domains" in found.out
+
+
+def test_its_domains_are_not_to_be_chosen(racks: Path) -> None:
+    found = run("bound", racks, *MIXTRAL, "--domains", "2")
+    assert found.code == 2
+    assert "a graph file has the domains it has. Leave it out." in found.err
+
+
+def test_check_and_show(racks: Path) -> None:
+    assert "no faults, as a file and as a graph of 2 domains (16 GPUs)" in run("design", "check", racks).out
+    shown = run("design", "show", racks)
+    assert shown.code == 2
+    assert "is a graph file, not a design" in shown.err
+
+
+def test_a_name_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
+    path = tmp_path / "rack.toml"
+    text = Path(topo.__file__).parent.joinpath("catalogue", "hgx-h100-8.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace('name = "hgx-h100-8"', 'name = "机架"'), encoding="utf-8")
+    command = [sys.executable, "-m", "rackbound", "bound", str(path), *MIXTRAL]
+    found = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+    )
+    assert (found.returncode, found.stderr) == (0, "")
+    assert r"mixtral-8x7b on \u673a\u67b6 x 2" in found.stdout
+
+
+def test_control_characters_are_no_name(tmp_path: Path) -> None:
+    path = tmp_path / "rack.toml"
+    text = Path(topo.__file__).parent.joinpath("catalogue", "hgx-h100-8.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace('name = "hgx-h100-8"', r'name = "a\u001b[31m"'), encoding="utf-8")
+    found = run("design", "check", path)
+    assert found.code == 2
+    assert "design.name" in found.err
