@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rackbound._defaults import DOMAINS
 from rackbound._graphs import graph_of
 from rackbound._options import Domains, Json, Settings, overrides_of
 from rackbound._output import emit_json, envelope, say, show_table
@@ -73,7 +74,7 @@ def design_show(
         raise InputError(Fault("design", name, rule, "Use `rackbound design check` or `design compare`."))
     overrides = overrides_of(settings)
     shown = load_design(name, overrides)
-    domains = (2 if domains is None else domains) if shown.scale_out else 1
+    domains = (DOMAINS if domains is None else domains) if shown.scale_out else 1
     fabric = Fabric.from_graph(load(name, domains, overrides))
     links = [(kind, int((fabric.link_kind == k).sum()) // 2, int(fabric.lanes[fabric.link_kind == k].sum()) // 2)
              for k, kind in enumerate(EDGE_KINDS) if (fabric.link_kind == k).any()]  # fmt: skip
@@ -138,7 +139,7 @@ def design_check(
         _report_check(name, overrides, str(graph.graph.get("name", "")), Fabric.from_graph(graph), as_json)
         return
     shown = load_design(name, overrides)
-    count = (2 if domains is None else domains) if shown.scale_out else 1
+    count = (DOMAINS if domains is None else domains) if shown.scale_out else 1
     fabric = Fabric.from_graph(load(name, count, overrides))
     _report_check(name, overrides, shown.design.name, fabric, as_json)
 

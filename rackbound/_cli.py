@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rackbound import _catalogue_commands, _compare_command, _evaluate_command
+from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
 from rackbound._graphs import fabric_of
 from rackbound._options import (
     Batch,
@@ -102,7 +103,7 @@ def step(
     pp: Annotated[int, typer.Option(help="Pipeline stages, each of ep GPUs.")] = 1,
     batch_per_gpu: BatchPerGpu = None,
     batch: Batch = None,
-    context: Context = 4096,
+    context: Context = CONTEXT,
     domains: OneDomain = None,
     settings: Settings = None,
     as_json: Json = False,
@@ -137,8 +138,8 @@ def bound(
     model: ModelName,
     batch_per_gpu: BatchPerGpu = None,
     batch: Batch = None,
-    context: Context = 4096,
-    budget: Budget = "20ms",
+    context: Context = CONTEXT,
+    budget: Budget = BUDGET,
     domains: Domains = None,
     overlap: Overlap = "none",
     settings: Settings = None,
@@ -152,7 +153,7 @@ def bound(
         lambda: workload_of(context, batch, batch_per_gpu),
         lambda: load_model(model),
         lambda: Terms(budget_seconds(budget), overlap),
-        lambda: fabric_of(design, domains, 2, overrides_of(settings)),
+        lambda: fabric_of(design, domains, DOMAINS, overrides_of(settings)),
     )
     result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap)
     if as_json:
@@ -179,7 +180,7 @@ def place(
     ] = None,
     batch_per_gpu: BatchPerGpu = None,
     batch: Batch = None,
-    context: Context = 4096,
+    context: Context = CONTEXT,
     domains: OneDomain = None,
     time_limit: Annotated[str | None, typer.Option(help="For the exact solver, per layer, with its unit.")] = None,
     settings: Settings = None,

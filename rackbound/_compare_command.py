@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import networkx as nx
 import typer
 
+from rackbound._defaults import DOMAINS
 from rackbound._graphs import graph_of
 from rackbound._options import Domains, Json, Settings, overrides_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, slug, whole_folder
@@ -31,9 +32,9 @@ def compare(
     names = list(dict.fromkeys(designs))
     overrides = overrides_of(settings)
     checks = [partial(require_folder, out)] if out is not None else []
-    graphs = together(*(partial(graph_of, name, domains, 2, overrides) for name in names), *checks)[: len(names)]
+    graphs = together(*(partial(graph_of, name, domains, DOMAINS, overrides) for name in names), *checks)[: len(names)]
     measured = {name: measure(graph) for name, graph in zip(names, graphs, strict=True)}
-    inputs = {"designs": names, "domains": 2 if domains is None else domains, "settings": overrides}
+    inputs = {"designs": names, "domains": DOMAINS if domains is None else domains, "settings": overrides}
     said = [f"{name}: {line}" for name, one in measured.items() for line in one.assumptions]
     whole = envelope("design-compare/1", inputs, said, [one.to_dict() for one in measured.values()])
     if out is not None:

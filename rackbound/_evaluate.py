@@ -14,22 +14,21 @@ from numpy.typing import NDArray
 
 from collectives import Cost, cost, plain
 from placement import ExpertLayerBound, Solution, Terms, WidthSteps, expert_layer_bound, solve, width_steps
+from rackbound._defaults import BATCH_PER_GPU, BUDGET, CONTEXT, DOMAINS
 from rackbound._graphs import graph_of
 from rackbound._sentences import bandwidth_flip, binding_sentence, budget_flip, compared, summary_sentence
 from serving import DTYPE_BYTES, Layout, Model, Step, Workload, load_model, step
 from topo import Fabric, Fault, InputError, Routes, route, together
+from topo.units import parse_quantity
 
 __all__ = ["DesignAnswer", "Evaluation", "StepCurve", "evaluate"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-DEFAULT_BATCH_PER_GPU = 114
-DEFAULT_CONTEXT = 4096
-DEFAULT_BUDGET = 20e-3
-DEFAULT_DOMAINS = 2
 #: Widths at which the model's own step is worked out for the figure.
 _CURVE_POINTS = 48
+_BUDGET = parse_quantity(BUDGET, "seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +160,7 @@ def evaluate(
     model: str | os.PathLike[str] | Model,
     *,
     workload: Workload | None = None,
-    budget: float = DEFAULT_BUDGET,
+    budget: float = _BUDGET,
     domains: int | None = None,
     overlap: str = "none",
     overrides: Mapping[str, Any] | None = None,
@@ -211,11 +210,11 @@ def evaluate(
         raise InputError(Fault("designs", names, "needs at least one design", "Name one; `rackbound design list`."))
     if workload is not None and not isinstance(workload, Workload):
         raise InputError(Fault("workload", workload, "must be a serving.Workload", "Make one, or leave it out."))
-    work = workload or Workload(context=DEFAULT_CONTEXT, batch_per_gpu=DEFAULT_BATCH_PER_GPU)
+    work = workload or Workload(context=CONTEXT, batch_per_gpu=BATCH_PER_GPU)
     loaded, _, *graphs = together(
         lambda: model if isinstance(model, Model) else load_model(model),
         lambda: Terms(budget, overlap),
-        *(partial(graph_of, name, domains, DEFAULT_DOMAINS, overrides) for name in dict.fromkeys(names)),
+        *(partial(graph_of, name, domains, DOMAINS, overrides) for name in dict.fromkeys(names)),
     )
     built = dict(zip(dict.fromkeys(names), graphs, strict=True))
     question = _Question(loaded, work, budget, overlap)

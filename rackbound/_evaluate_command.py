@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from placement import Terms
+from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
 from rackbound._evaluate import DesignAnswer, Evaluation
 from rackbound._evaluate import evaluate as evaluated
 from rackbound._graphs import graph_of
@@ -50,8 +51,8 @@ def evaluate(
     model: ModelName,
     batch_per_gpu: BatchPerGpu = None,
     batch: Batch = None,
-    context: Context = 4096,
-    budget: Budget = "20ms",
+    context: Context = CONTEXT,
+    budget: Budget = BUDGET,
     domains: Domains = None,
     overlap: Overlap = "none",
     out: Annotated[str, typer.Option(help="Folder for figures and evaluate.json.")] = "rackbound-out",
@@ -91,7 +92,7 @@ def _loadable(name: str, domains: int | None, settings: list[str] | None) -> Non
         overrides = overrides_of(settings)
     except InputError:
         overrides = {}
-    graph_of(name, domains, 2, overrides)
+    graph_of(name, domains, DOMAINS, overrides)
 
 
 def _report(answer: Evaluation) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rackbound._defaults import BATCH_PER_GPU
 from topo import Fault, InputError
 from topo.units import parse_quantity
 
@@ -33,8 +34,6 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the design, as scale_out.bandwidth='800 Gb/s'."),
 ]
-
-DEFAULT_BATCH_PER_GPU = 114
 
 
 def overrides_of(settings: list[str] | None) -> dict[str, Any]:
@@ -63,5 +62,5 @@ def workload_of(context: int, batch: int | None, batch_per_gpu: int | None) -> A
     from serving import Workload
 
     if batch is None and batch_per_gpu is None:
-        batch_per_gpu = DEFAULT_BATCH_PER_GPU
+        batch_per_gpu = BATCH_PER_GPU
     return Workload(context=context, batch=batch, batch_per_gpu=batch_per_gpu)
