@@ -105,22 +105,31 @@ def _source(sources: dict[str, str], key: str) -> str:
     return sources.get(key) or sources.get(key.rpartition(".")[0], "")
 
 
-_ECHO: dict[str, Any] = {"hbm_bytes": "bytes", "power": "watts", "latency": "seconds"}
+_ECHO: dict[str, Any] = {"hbm_bytes": "bytes", "power": "watts", "latency": "seconds", "flops": "flops"}
 
 
 def _numbers(shown: Any, echo: bool) -> dict[str, Any]:
-    """Dotted key -> value of a design, in SI or as the one canonical text."""
+    """Dotted key -> value of a design, in SI or as the one canonical text; what is not stated is left out."""
     found: dict[str, Any] = {}
-    for table in ("design", "chip", "scale_up", "scale_out"):
-        record = getattr(shown, table)  # a design need not have a scale_out
+    for table in ("design", "chip", "scale_up", "scale_out", "slices"):
+        record = getattr(shown, table)  # a design need not have a scale_out or slices
         for key, value in vars(record).items() if record else ():
-            if isinstance(value, dict):
-                found |= {f"{table}.{key}.{k}": format_quantity(v, "flops") if echo else v for k, v in value.items()}
-            elif echo and isinstance(value, float) and key != "oversubscription":
-                found[f"{table}.{key}"] = format_quantity(value, _ECHO.get(key, "bandwidth"))
-            elif value is not None and value != "" and value != ():
-                found[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value
+            if key == "flops":
+                found |= {f"{table}.{key}.{k}": _told(key, v, echo) for k, v in value.items()}
+            elif key == "parameters":
+                found |= {f"{table}.{k}": v for k, v in value.items()}
+            elif value is not None and value not in ("", ()):
+                found[f"{table}.{key}"] = _told(key, value, echo)
     return found
+
+
+def _told(key: str, value: Any, echo: bool) -> Any:
+    """Return one value as it is printed."""
+    if isinstance(value, tuple):
+        return [_told(key, each, echo) for each in value]
+    if echo and isinstance(value, float) and key != "oversubscription":
+        return format_quantity(value, _ECHO.get(key, "bandwidth"))
+    return value
 
 
 @design.command("check")

@@ -34,7 +34,7 @@ def compare(
     checks = [partial(require_folder, out)] if out is not None else []
     graphs = together(*(partial(graph_of, name, domains, DOMAINS, overrides) for name in names), *checks)[: len(names)]
     measured = {name: measure(graph) for name, graph in zip(names, graphs, strict=True)}
-    inputs = {"designs": names, "domains": DOMAINS if domains is None else domains, "settings": overrides}
+    inputs = {"designs": names, "domains": domains, "settings": overrides}
     said = [f"{name}: {line}" for name, one in measured.items() for line in one.assumptions]
     whole = envelope("design-compare/1", inputs, said, [one.to_dict() for one in measured.values()])
     if out is not None:

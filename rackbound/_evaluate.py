@@ -161,7 +161,7 @@ def evaluate(
     *,
     workload: Workload | None = None,
     budget: float = _BUDGET,
-    domains: int | None = None,
+    domains: int | Sequence[int] | None = None,
     overlap: str = "none",
     overrides: Mapping[str, Any] | None = None,
 ) -> Evaluation:
@@ -177,9 +177,9 @@ def evaluate(
         By default 114 sequences per GPU at a context of 4096.
     budget : float, optional
         Time for one token through all layers [s].
-    domains : int, optional
-        Scale-up domains joined by the design's scale-out fabric, 2 by default. A graph
-        file has the domains it has.
+    domains : int or sequence of int, optional
+        Scale-up domains joined by the design's scale-out fabric, or the GPUs of each; by
+        default 2, and 1 for a design without NIC rate. A graph file has those it has.
     overlap : {"none", "full"}, optional
         How operations share time.
     overrides : mapping, optional

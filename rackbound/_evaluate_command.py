@@ -86,7 +86,7 @@ def evaluate(
     note(f"wrote evaluate.json and {len(files)} figures into {out}")
 
 
-def _loadable(name: str, domains: int | None, settings: list[str] | None) -> None:
+def _loadable(name: str, domains: Any, settings: list[str] | None) -> None:
     """Raise what is wrong with a design; what is wrong with --set itself is said apart from it."""
     try:
         overrides = overrides_of(settings)

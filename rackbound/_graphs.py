@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import networkx as nx
 
-from topo import Fabric, Fault, InputError, is_graph_file, load
+from topo import Fabric, Fault, InputError, is_graph_file, load, load_design
 
 __all__ = ["fabric_of", "graph_of"]
 
 
 def graph_of(
-    name: str | os.PathLike[str], domains: int | None, usual: int, overrides: Mapping[str, Any] | None = None
+    name: str | os.PathLike[str],
+    domains: int | Sequence[int] | None,
+    usual: int,
+    overrides: Mapping[str, Any] | None = None,
 ) -> nx.Graph[str]:
     """Return the graph of a design, or of a graph file, which has the domains it has.
 
@@ -22,21 +25,25 @@ def graph_of(
     ----------
     name : str or path
         Catalogue name, design file or graph file.
-    domains : int or None
-        As asked; None takes `usual` for a design.
+    domains : int, sequence of int or None
+        As asked; None takes `usual` for a design, one where it states no NIC rate.
     usual : int
         The verb's default.
     overrides : mapping, optional
         As `topo.load`.
     """
     if not isinstance(name, str | os.PathLike) or not is_graph_file(name):
-        return load(name, usual if domains is None else domains, overrides)
+        if domains is None:
+            domains = usual if load_design(name, overrides).scale_out else 1
+        return load(name, domains, overrides)
     if domains is not None:
         rule = "is for designs: a graph file has the domains it has"
         raise InputError(Fault("domains", domains, rule, "Leave it out.", os.fspath(name)))
     return load(name, 1, overrides)
 
 
-def fabric_of(name: str, domains: int | None, usual: int, overrides: Mapping[str, Any] | None = None) -> Fabric:
+def fabric_of(
+    name: str, domains: int | Sequence[int] | None, usual: int, overrides: Mapping[str, Any] | None = None
+) -> Fabric:
     """Return the array view of `graph_of`."""
     return Fabric.from_graph(graph_of(name, domains, usual, overrides))

@@ -21,12 +21,22 @@ BatchPerGpu = Annotated[int | None, typer.Option(help="Sequences on every GPU, w
 Batch = Annotated[int | None, typer.Option(help="Sequences over the whole group instead: constant total batch.")]
 Context = Annotated[int, typer.Option(help="Tokens in every sequence's KV cache.")]
 Budget = Annotated[str, typer.Option(help="Time for one token through all layers, with its unit.")]
+
+
+def _domains(text: str) -> int | list[int]:
+    """Read a number of domains, or the GPUs of each: 2, or 72,36."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.removeprefix("-").isdigit() for part in parts):
+        raise typer.BadParameter(f"{text!r} is neither a number of domains nor the GPUs of each, as 72,36.")
+    numbers = [int(part) for part in parts]
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+_DOMAINS = "Scale-up domains (racks) joined by the scale-out fabric, or the GPUs of each, as 72,36.  [default: {}]"
 Domains = Annotated[
-    int | None, typer.Option(help="Scale-up domains (racks) joined by the scale-out fabric.  [default: 2]")
+    Any, typer.Option(parser=_domains, metavar="N|N,N,...", help=_DOMAINS.format("2; 1 without a NIC rate"))
 ]
-OneDomain = Annotated[
-    int | None, typer.Option("--domains", help="Scale-up domains (racks) joined by the scale-out fabric.  [default: 1]")
-]
+OneDomain = Annotated[Any, typer.Option("--domains", parser=_domains, metavar="N|N,N,...", help=_DOMAINS.format(1))]
 Overlap = Annotated[str, typer.Option(help="none: one operation after the other; full: all overlap.")]
 Routing = Annotated[str, typer.Option(help="Routing rule.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, SI units.")]

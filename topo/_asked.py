@@ -5,8 +5,9 @@ Also what every bare shape is made of: GPUs, switches and cables.
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +15,10 @@ import networkx as nx
 import numpy as np
 
 from topo._design import DEFAULTS
-from topo._errors import Fault, InputError
+from topo._errors import Fault, InputError, suggest
 from topo.units import Kind, parse_quantity
 
-__all__ = ["DEFAULT_BANDWIDTH", "Asked", "Link", "add_cable", "add_gpus", "add_switch", "gpu_labels"]
+__all__ = ["DEFAULT_BANDWIDTH", "MOST", "Asked", "Link", "add_cable", "add_gpus", "add_switch", "called", "gpu_labels"]
 
 #: Taken where no bandwidth is given, and reported.
 DEFAULT_BANDWIDTH = "50 GB/s"
@@ -130,6 +131,24 @@ class Asked:
         for rank, node in enumerate(node for node, data in graph.nodes(data=True) if data["kind"] == "gpu"):
             graph.nodes[node]["rank"] = rank
         return graph
+
+
+def called(shape: str, builder: Callable[..., nx.Graph[str]], parameters: Mapping[str, Any]) -> nx.Graph[str]:
+    """Return what a builder makes of parameters by name.
+
+    Raises
+    ------
+    InputError
+        Parameters it does not know or needs, or numbers no such graph has.
+    """
+    known = inspect.signature(builder).parameters
+    unknown = [name for name in parameters if name not in known]
+    missing = [p.name for p in known.values() if p.default is p.empty and p.name not in parameters]
+    faults = [Fault(name, parameters[name], f"is no parameter of {shape}", suggest(name, known)) for name in unknown]
+    faults += [Fault(name, None, f"{shape} needs it", "Give it.") for name in missing]
+    if faults:
+        raise InputError(*faults)
+    return builder(**parameters)
 
 
 def _is_number(value: Any) -> bool:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import networkx as nx
 
-from topo._asked import Asked
+from topo._asked import Asked, called
 from topo._bridges import bridge_pairs, hybrid_cube_mesh
 from topo._design import ScaleOut, ScaleUp
 from topo._direct import hyperx, random_regular
 from topo._dragonfly import dragonfly
 from topo._errors import Fault, InputError, suggest
-from topo._fabrics import join_domains
+from topo._joins import join_domains, require_room
 from topo._rails import multi_plane_fat_tree, rail_only
-from topo._shapes import build_domain
+from topo._shapes import build_domain, resolved
 from topo._slim_fly import slim_fly
 from topo._tori import hypercube, ring, torus, ultraserver
 from topo._trees import fat_tree, leaf_spine
@@ -70,15 +69,7 @@ def build(shape: str, **parameters: Any) -> nx.Graph[str]:
     """
     if shape not in BUILDERS:
         raise InputError(Fault("shape", shape, "is not a known shape", suggest(str(shape), BUILDERS)))
-    builder = BUILDERS[shape]
-    known = inspect.signature(builder).parameters
-    unknown = [name for name in parameters if name not in known]
-    missing = [p.name for p in known.values() if p.default is p.empty and p.name not in parameters]
-    faults = [Fault(name, parameters[name], f"is no parameter of {shape}", suggest(name, known)) for name in unknown]
-    faults += [Fault(name, None, f"{shape} needs it", "Give it.") for name in missing]
-    if faults:
-        raise InputError(*faults)
-    return builder(**parameters)
+    return called(shape, BUILDERS[shape], parameters)
 
 
 def _switched(
@@ -94,8 +85,9 @@ def _switched(
         per_plane = asked.whole("lanes", lanes)
     asked.must(isinstance(unfold, bool), "unfold", unfold, "must be True or False", "Say whether planes are unfolded.")
     asked.size("n", n, 2 * size * count)
-    spec = ScaleUp("switched", asked.rate(bandwidth, per="GPU"), asked.late(latency, "scale-up"), count, per_plane)
+    rate, late = asked.rate(bandwidth, per="GPU"), asked.late(latency, "scale-up")
     asked.settle()
+    spec = ScaleUp("switched", late, rate, planes=count, lanes=per_plane)
     with _bare():
         graph = build_domain(spec, size, planes=unfold)
     return asked.named(
@@ -111,7 +103,7 @@ def _full_mesh(n: int, lanes: int = 1, bandwidth: Any = None, latency: Any = Non
     asked.size("n", n, size * (size + 1) // 2)
     rate, late = asked.rate(bandwidth, per="GPU"), asked.late(latency, "scale-up")
     asked.settle()
-    graph = build_domain(ScaleUp("full_mesh", rate, late, 1, each), size)
+    graph = build_domain(resolved(ScaleUp("full_mesh", late, rate, lanes=each), size), size)
     return asked.named(graph, n=size, lanes=each, bandwidth=rate, latency=late)
 
 
@@ -132,6 +124,7 @@ def _rail_optimised(
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from((gpu for gpus in slots for gpu in gpus), kind="gpu", forwards=False)
     with _bare():
+        require_room(slots, spec)
         join_domains(graph, slots, spec)
     return asked.named(
         graph, domains=n, domain_size=size, radix=ports, oversubscription=ratio,

@@ -168,7 +168,6 @@ def _passes(fabric: Fabric, node: int, phase: int, kind: str) -> bool:
     A NIC passes only between its host side and the fabric: at home it is entered from
     pcie and left over the fabric, on the fabric it is entered from there and left over
     pcie (`_phases` keeps the way out). CPUs pass pcie traffic only. GPUs relay where the
-    graph says that they forward. GPUs relay where the
     graph says that they forward.
     """
     node_kind = int(fabric.node_kind[node])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -10,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator
 from topo._errors import Fault, InputError
 from topo.units import Kind, parse_quantity
 
-__all__ = ["ANNOUNCED", "DEFAULTS", "FLOPS_KEYS", "Chip", "Design", "Overview", "ScaleOut", "ScaleUp"]
+__all__ = ["ANNOUNCED", "DEFAULTS", "FLOPS_KEYS", "Chip", "Design", "Overview", "ScaleOut", "ScaleUp", "Slices"]
 
 
 def _quantity(kind: Kind, *, zero: bool = False) -> BeforeValidator:
@@ -26,6 +28,32 @@ def _lanes(value: Any) -> int | tuple[int, ...]:
     return tuple(counts) if isinstance(value, list | tuple) else int(counts[0])
 
 
+def _one_or_many(read: Callable[[Any], float], rule: str, cure: str) -> PlainValidator:
+    """Return what reads one value, or a list of them as a tuple."""
+
+    def number(value: Any) -> float | tuple[float, ...]:
+        if isinstance(value, list | tuple):
+            if not value:
+                raise InputError(Fault("list", value, rule, cure))
+            return tuple(read(each) for each in value)
+        return read(value)
+
+    return PlainValidator(number)
+
+
+def _ratio(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        rule = "must be a finite number above zero, or a list of such"
+        raise InputError(Fault("oversubscription", value, rule, "Write 2.0, or [2.0, 1.5] for leaves and spines."))
+    return float(value)
+
+
+def _slot(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(Fault("off", value, "must be a whole number, zero or more", "Count slots from 0."))
+    return value
+
+
 Size = Annotated[float, _quantity("bytes")]
 Bandwidth = Annotated[float, _quantity("bandwidth")]
 Latency = Annotated[float, _quantity("seconds", zero=True)]
@@ -33,7 +61,14 @@ Rate = Annotated[float, _quantity("flops")]
 Power = Annotated[float, _quantity("watts")]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
-Ratio = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Ratios = Annotated[
+    float | tuple[float, ...], _one_or_many(_ratio, "must hold at least one number", "Write 2.0, or [2.0, 1.5].")
+]
+LinkBandwidth = Annotated[
+    float | tuple[float, ...] | None,
+    _one_or_many(lambda text: parse_quantity(text, "bandwidth"), "must hold at least one", "Give one per axis."),
+]
+Side = Annotated[int, Field(strict=True, ge=1)]
 Name = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 #: Compute rates a chip may state, dense.
@@ -78,31 +113,79 @@ class Chip:
 class ScaleUp:
     """Table [scale_up]: bandwidth per GPU and direction [bytes/s], latency per link [s].
 
-    `lanes` is the number of links per GPU over all planes of a switched domain (or one
-    number per plane), and the number of links per pair in a full mesh.
+    `link_bandwidth` is that of one link, or one per axis of a torus; a file states either,
+    validation works out the other. `lanes` is the number of links per GPU over all planes
+    of a switched domain (or one number per plane), and the number of links per pair in a
+    full mesh. `off` names slots whose GPUs have no scale-up link. `parameters` are the
+    keys that only this shape takes.
     """
 
     __pydantic_config__ = _STRICT
     shape: Name
-    bandwidth: Bandwidth
     latency: Latency
+    bandwidth: Bandwidth = 0.0
+    link_bandwidth: LinkBandwidth = None
     planes: Count = 1
     lanes: Annotated[int | tuple[int, ...] | None, PlainValidator(_lanes)] = None
     reduces: Flag = False
     multicasts: Flag = False
+    off: tuple[Annotated[int, PlainValidator(_slot)], ...] = ()
+    host_block: tuple[Side, ...] = ()
+    parameters: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ScaleOut:
-    """Table [scale_out]: NIC rate per GPU and direction [bytes/s], latency per link [s]."""
+    """Table [scale_out]: rate of one NIC per direction [bytes/s], latency per link [s].
+
+    A GPU has `nics_per_gpu` NICs, or `gpus_per_nic` neighbours of a host share one. A NIC
+    has `ports_per_nic` ports, which share its rate; port k of a domain goes to fabric
+    plane k mod `planes`. `parameters` are the keys that only this fabric takes.
+    """
 
     __pydantic_config__ = _STRICT
     bandwidth: Bandwidth
     latency: Latency
     shape: Name = "rail_optimised"
     radix: Annotated[int, Field(strict=True, ge=2)] = 64
-    oversubscription: Ratio = 1.0
+    oversubscription: Ratios = 1.0
     nic: str = ""
+    nics_per_gpu: Count = 1
+    gpus_per_nic: Count = 1
+    ports_per_nic: Count = 1
+    planes: Count = 1
+    pcie_bandwidth: Bandwidth | None = None
+    levels: Annotated[int, Field(strict=True, ge=2, le=3)] | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def port_bandwidth(self) -> float:
+        """Rate of one port and cable [bytes/s]."""
+        return self.bandwidth / self.ports_per_nic
+
+    @property
+    def ratios(self) -> tuple[float, float]:
+        """Oversubscription of leaves and of spines, which have none unless stated."""
+        given = self.oversubscription
+        leaf, *above = (given,) if isinstance(given, float) else given
+        return leaf, above[0] if above else 1.0
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Table [slices]: which tori of these chips can be asked for by name, as ``tpu-v5p-4x4x8``.
+
+    An axis closes to a ring where its side is a multiple of `wrap_multiple`; with
+    `wrap_whole` only if every side is one. `twisted` slices are those of n x n x 2n and n x
+    2n x 2n chips.
+    """
+
+    __pydantic_config__ = _STRICT
+    axes: Count
+    wrap_multiple: Count
+    most_chips: Count
+    wrap_whole: Flag = False
+    twisted: Flag = False
 
 
 @dataclass(frozen=True)
@@ -111,8 +194,9 @@ class Design:
 
     Attributes
     ----------
-    design, chip, scale_up, scale_out : records
-        The tables of the file. Without `scale_out` only one domain can be built.
+    design, chip, scale_up, scale_out, slices : records
+        The tables of the file. Without `scale_out` only one domain can be built, without
+        `slices` nothing is known by ``name-4x4x8``.
     sources : dict
         Dotted key -> where its value comes from. A text that starts with "assumed" marks
         a value nobody published.
@@ -123,5 +207,6 @@ class Design:
     chip: Chip
     scale_up: ScaleUp
     scale_out: ScaleOut | None = None
+    slices: Slices | None = None
     sources: dict[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -13,22 +12,18 @@ from typing import Any
 
 import networkx as nx
 
+from topo._assemble import assemble, require_sizes
 from topo._design import Design
 from topo._errors import Fault, InputError, suggest
-from topo._fabrics import join_domains, require_reach
 from topo._graphml import read_graphml
 from topo._json_graph import read_json
-from topo._shapes import build_domain
-from topo._validate import design_from_mapping
+from topo._slices import slice_tables, split_name
+from topo._validate import design_from_mapping, slices_of
 
 __all__ = ["is_graph_file", "list_designs", "load", "load_design"]
 
 #: Suffix -> reader of a graph that `topo.write` wrote.
 _GRAPH_FILES: dict[str, Callable[[bytes, str], nx.Graph[str]]] = {".json": read_json, ".graphml": read_graphml}
-
-
-#: Larger graphs are refused rather than built for hours.
-MOST_GPUS = 1_000_000
 
 
 @cache
@@ -50,7 +45,8 @@ def load_design(name_or_path: str | os.PathLike[str], overrides: Mapping[str, An
     Parameters
     ----------
     name_or_path : str or path
-        A name of `list_designs`, one of its aliases, or a file.
+        A name of `list_designs`, one of its aliases, a slice of a pod (``tpu-v5p-4x4x8``,
+        ``tpu-v4-4x4x8-twisted``), or a file.
     overrides : mapping, optional
         Dotted key -> value as in the file.
 
@@ -63,16 +59,28 @@ def load_design(name_or_path: str | os.PathLike[str], overrides: Mapping[str, An
     --------
     >>> load_design("GB200 NVL72").design.name
     'gb200-nvl72'
+    >>> load_design("tpu-v5p-4x4x8").design.domain_size
+    128
     """
-    text, file = _read(name_or_path)
+    part = _slice_of(name_or_path)
+    text, file = _read(name_or_path if part is None else part[0])
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(Fault("TOML", str(error), "is not valid TOML", "Correct that line.", file)) from None
     try:
+        if part is not None:
+            data = slice_tables(data, slices_of(data), part[1], part[2], os.fspath(name_or_path))
         return design_from_mapping(data, overrides=overrides, file=file)
     except InputError as error:
         raise _in_file(error, file) from None
+
+
+def _slice_of(name_or_path: str | os.PathLike[str]) -> tuple[str, tuple[int, ...], bool] | None:
+    """Return design, sides and twist where a name is that of a slice of a catalogue's pod."""
+    name = name_or_path if isinstance(name_or_path, str) else ""
+    part = None if name.casefold() in _aliases() else split_name(name)
+    return part if part is not None and part[0].casefold() in _aliases() else None
 
 
 def is_graph_file(name_or_path: str | os.PathLike[str]) -> bool:
@@ -88,7 +96,7 @@ def is_graph_file(name_or_path: str | os.PathLike[str]) -> bool:
 
 def load(
     name_or_path: str | os.PathLike[str],
-    domains: int = 1,
+    domains: int | Sequence[int] = 1,
     overrides: Mapping[str, Any] | None = None,
     *,
     planes: bool = False,
@@ -100,8 +108,9 @@ def load(
     name_or_path : str or path
         Catalogue name, alias, or design file; or a graph that `topo.write` wrote (.json,
         .graphml), given back as it was: `topo.check` says whether verbs will take it.
-    domains : int, optional
-        Number of scale-up domains. This and the following are not for graph files.
+    domains : int or sequence of int, optional
+        Number of scale-up domains, or the GPUs of each ([72, 36]). This and the following
+        are not for graph files.
     overrides : mapping, optional
         Dotted key -> value as in the file, e.g. ``{"scale_out.bandwidth": "800 Gb/s"}``.
     planes : bool, optional
@@ -124,6 +133,8 @@ def load(
     >>> graph = load("gb200-nvl72", domains=2)
     >>> sum(kind == "gpu" for _, kind in graph.nodes(data="kind"))
     144
+    >>> load("gb200-nvl72", domains=[72, 36]).nodes["d1/gpu35"]["rank"]
+    107
     """
     if not isinstance(name_or_path, str | os.PathLike):
         value = type(name_or_path).__name__
@@ -137,62 +148,26 @@ def load(
         _require_defaults(file, domains, overrides, planes)
         return _GRAPH_FILES[Path(file).suffix.lower()](_bytes(file, "a graph file"), file)
     design = load_design(name_or_path, overrides)
-    if isinstance(domains, bool) or not isinstance(domains, int) or domains < 1:
-        raise InputError(Fault("domains", domains, "must be a whole number, one or more", "Give 1, 2, ..."))
-    if domains > 1 and design.scale_out is None:
+    sizes = _sizes(domains, design.design.domain_size)
+    if len(sizes) > 1 and design.scale_out is None:
         raise InputError(
-            Fault("scale_out", None, f"the design states no NIC rate, so {domains} domains cannot be joined",
+            Fault("scale_out", None, f"the design states no NIC rate, so {len(sizes)} domains cannot be joined",
                   "Add a [scale_out] table with a bandwidth, or use one domain.", file)
         )  # fmt: skip
-    gpus = domains * design.design.domain_size
-    if gpus > MOST_GPUS:
-        rule = f"makes {gpus} GPUs, more than the {MOST_GPUS} this version builds"
-        raise InputError(
-            Fault("domains x design.domain_size", f"{domains} x {design.design.domain_size}", rule, "Take fewer.")
-        )
     try:
-        if domains > 1 and design.scale_out is not None:
-            require_reach(design.design.domain_size, domains, design.scale_out)
-        return _build(design, domains, planes)
+        require_sizes(design, sizes)
+        return assemble(design, sizes, planes)
     except InputError as error:
         raise _in_file(error, file) from None
 
 
-def _build(design: Design, domains: int, planes: bool) -> nx.Graph[str]:
-    size = design.design.domain_size
-    local = build_domain(design.scale_up, size, planes=planes)
-    graph: nx.Graph[str] = nx.Graph(
-        schema=1, name=design.design.name, domains=domains, chips={design.chip.name: _chip(design)},
-        assumptions=_said(design, domains), sources=dict(design.sources),
-    )  # fmt: skip
-    per_host = design.design.gpus_per_host
-    for d in range(domains):
-        for node, data in local.nodes(data=True):
-            extra: dict[str, Any] = {"domain": d}
-            if design.design.domain_is_rack:
-                extra["rack"] = d
-            if data["kind"] == "gpu":
-                rank = d * size + int(node.removeprefix("gpu"))
-                extra |= {"rank": rank, "chip": design.chip.name}
-                if per_host:
-                    extra["host"] = f"host{rank // per_host}"
-            graph.add_node(f"d{d}/{node}", **data, **extra)
-        graph.add_edges_from((f"d{d}/{a}", f"d{d}/{b}", dict(data)) for a, b, data in local.edges(data=True))
-    if domains > 1 and design.scale_out is not None:
-        join_domains(graph, [[f"d{d}/gpu{i}" for i in range(size)] for d in range(domains)], design.scale_out)
-    return graph
-
-
-def _said(design: Design, domains: int) -> list[str]:
-    """Return what the design assumes, without what no link of this graph has."""
-    unused = "scale_out." if domains == 1 else "\0"
-    return [line for line in design.assumptions if not line.startswith(unused) or line.endswith(": overridden")]
-
-
-def _chip(design: Design) -> dict[str, Any]:
-    numbers = asdict(design.chip)
-    del numbers["name"]
-    return {key: value for key, value in numbers.items() if value is not None}
+def _sizes(domains: int | Sequence[int], usual: int) -> list[int]:
+    """Return the GPUs of every domain."""
+    listed = list(domains) if isinstance(domains, Sequence) and not isinstance(domains, str) else [domains]
+    if not listed or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in listed):
+        rule = "must be a whole number, one or more, or a list of GPUs in each"
+        raise InputError(Fault("domains", domains, rule, "Give 1, 2, ..., or [72, 36]."))
+    return listed if isinstance(domains, Sequence) else [usual] * listed[0]
 
 
 def _in_file(error: InputError, file: str) -> InputError:
@@ -240,7 +215,9 @@ def _bytes(name: str, wanted: str) -> bytes:
         raise InputError(Fault("design", name, f"cannot be read: {reason}", f"Give {wanted}.")) from None
 
 
-def _require_defaults(file: str, domains: int, overrides: Mapping[str, Any] | None, planes: bool) -> None:
+def _require_defaults(
+    file: str, domains: int | Sequence[int], overrides: Mapping[str, Any] | None, planes: bool
+) -> None:
     given = {"domains": domains if domains != 1 else None, "overrides": overrides or None, "planes": planes or None}
     cure = "Leave it out; edit the graph with topo.fail, topo.degrade and topo.scale."
     faults = [

@@ -13,7 +13,7 @@ import networkx as nx
 from topo._asked import Asked, Link, add_cable, add_gpus, add_switch
 from topo._design import ScaleOut
 from topo._errors import Fault, InputError
-from topo._fabrics import join_domains
+from topo._joins import join_domains, require_room
 from topo._trees import even, plant
 
 __all__ = ["multi_plane_fat_tree", "rail_only"]
@@ -62,7 +62,7 @@ def rail_only(
     asked.size("domains", domains, 16 * n * size // 5)
     link = asked.link("scale-out", bandwidth, latency)
     inside = _inside(asked, scale_up_bandwidth, scale_up_latency)
-    rail = _rail(asked, n, ScaleOut(link.bandwidth, link.latency, "rail_optimised", ports, ratio))
+    rail = _rail(asked, n, ScaleOut(link.bandwidth, link.latency, "fat_tree", ports, ratio))
     asked.settle()
     graph = _domains(n, size, inside)
     _stamp(graph, rail, size)
@@ -140,14 +140,11 @@ def _domains(n: int, size: int, link: Link) -> nx.Graph[str]:
 def _rail(asked: Asked, domains: int, spec: ScaleOut) -> nx.Graph[str]:
     """Return one rail, its ends called "0", "1", ... by domain."""
     rail: nx.Graph[str] = nx.Graph()
-    if domains <= spec.radix:
-        add_switch(rail, "leaf0", "leaf", spec.radix)
-        rail.add_nodes_from(str(d) for d in range(domains))
-        for d in range(domains):
-            add_cable(rail, str(d), "leaf0", Link("scale-out", spec.bandwidth, spec.latency))
-    elif asked.sound("domains", "domain_size", "radix", "oversubscription"):
+    if asked.sound("domains", "domain_size", "radix", "oversubscription"):
         try:
-            join_domains(rail, [[str(d)] for d in range(domains)], spec)
+            ends = [[str(d)] for d in range(domains)]
+            require_room(ends, spec)
+            join_domains(rail, ends, spec)
         except InputError as error:
             asked.faults += [Fault(f.place.partition(".")[2], f.value, f.rule, f.cure) for f in error.faults]
     return rail

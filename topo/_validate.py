@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from topo._design import ANNOUNCED, DEFAULTS, FLOPS_KEYS, Chip, Design, Overview, ScaleOut, ScaleUp
+from topo._design import ANNOUNCED, DEFAULTS, FLOPS_KEYS, Chip, Design, Overview, ScaleOut, ScaleUp, Slices
 from topo._errors import Fault, InputError, suggest
-from topo._fabrics import FABRICS
-from topo._shapes import SHAPES, shape_faults
+from topo._joins import FABRICS
+from topo._shapes import SHAPES, resolved, shape_faults
 
-__all__ = ["design_from_mapping"]
+__all__ = ["design_from_mapping", "slices_of"]
 
-_TABLES: dict[str, type] = {"design": Overview, "chip": Chip, "scale_up": ScaleUp, "scale_out": ScaleOut}
+_TABLES: dict[str, type] = {
+    "design": Overview, "chip": Chip, "scale_up": ScaleUp, "scale_out": ScaleOut, "slices": Slices,
+}  # fmt: skip
 _NEEDED = ("design", "chip", "scale_up")
+#: Tables with a `shape`, what its kinds are called, and their rows.
+_SHAPED: dict[str, tuple[str, Mapping[str, Any]]] = {"scale_up": ("shape", SHAPES), "scale_out": ("fabric", FABRICS)}
 #: Keys whose defaults change numbers: filled in only with a line in `assumptions`.
 _REPORTED = ("scale_out.shape", "scale_out.radix", "scale_out.oversubscription")
 
@@ -29,7 +33,7 @@ def design_from_mapping(
     Parameters
     ----------
     data : mapping
-        Tables design, chip, scale_up, scale_out (optional), sources (optional).
+        Tables design, chip, scale_up, and if wanted scale_out, slices, sources.
     overrides : mapping, optional
         Dotted key -> value, as it would stand in the file ("scale_out.radix": 128).
     file : str, optional
@@ -54,19 +58,71 @@ def design_from_mapping(
             if name in _NEEDED:
                 faults.append(Fault(name, None, "is missing", "Add it; docs/design-files.md lists every key.", file))
             continue
+        table, strange = _sorted_keys(name, raw[name], file)
+        faults += strange
         try:
-            found[name] = TypeAdapter(record).validate_python(raw[name])
+            found[name] = TypeAdapter(record).validate_python(table)
         except ValidationError as error:
             faults += [_fault(name, detail, file) for detail in error.errors()]
     faults += _rules(raw, found, file)
-    if faults:
-        raise InputError(*faults)
-    return Design(**found, assumptions=tuple(assumptions))
+    if not faults:
+        found["scale_up"] = resolved(found["scale_up"], found["design"].domain_size)
+        return Design(**found, assumptions=tuple(assumptions))
+    raise InputError(*faults)
+
+
+def slices_of(data: Mapping[str, Any]) -> Slices:
+    """Return the table [slices] of a parsed TOML file.
+
+    Raises
+    ------
+    InputError
+        It has none.
+    """
+    if "slices" not in data:
+        rule = "has no [slices]: it is no pod of which parts can be named"
+        raise InputError(Fault("design", data["design"]["name"], rule, "Name the design alone."))
+    return TypeAdapter(Slices).validate_python(data["slices"])
 
 
 def known_keys() -> list[str]:
     """Return the dotted keys a design file may hold, `sources` aside."""
-    return [f"{table}.{f.name}" for table, record in _TABLES.items() for f in fields(record)]
+    own = [f"{table}.{name}" for table in _TABLES for name in _fields(table)]
+    special = [f"{t}.{key}" for t, (_, rows) in _SHAPED.items() for row in rows.values() for key in row.keys]
+    return list(dict.fromkeys(own + special))
+
+
+def _fields(table: str) -> list[str]:
+    return [f.name for f in fields(_TABLES[table]) if f.name != "parameters"]
+
+
+def _shape_of(name: str, table: Mapping[str, Any]) -> Any:
+    """Return the row of the shape that a table names; None where it names none that is known."""
+    usual = next((f.default for f in fields(_TABLES[name]) if f.name == "shape"), None)
+    shape = table.get("shape", usual)
+    return _SHAPED[name][1].get(shape) if isinstance(shape, str) else None
+
+
+def _sorted_keys(name: str, table: Any, file: str | None) -> tuple[Any, list[Fault]]:
+    """Return a table with the keys that only its shape takes set apart, and those that it does not take."""
+    if name not in _SHAPED or not isinstance(table, Mapping):
+        return table, []
+    row = _shape_of(name, table)
+    special = {key for each in _SHAPED[name][1].values() for key in each.keys}
+    own, parameters, faults = dict[str, Any](), dict[str, Any](), list[Fault]()
+    for key, value in table.items():
+        if row is not None and key in special and key not in row.keys:
+            shape = table.get("shape", "rail_optimised")
+            taken = f"It takes {', '.join(row.keys)}." if row.keys else "Leave it out."
+            faults.append(Fault(f"{name}.{key}", value, f"is no key of {shape}", taken, file))
+        elif key in special and (row is None or row.bare):
+            parameters[key] = value
+        elif key == "parameters":
+            known = [k for k in known_keys() if k.startswith(f"{name}.")]
+            faults.append(Fault(f"{name}.{key}", value, "is not a key of a design file", suggest(key, known), file))
+        else:
+            own[key] = value
+    return own | {"parameters": parameters}, faults
 
 
 def _apply_overrides(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[Fault]:
@@ -95,7 +151,7 @@ def _fill_defaults(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[st
             said.append(f"{key} = {default} per link: assumed, the design states none")
     for key in _REPORTED:
         table, _, name = key.partition(".")
-        if isinstance(raw.get(table), dict) and name not in raw[table]:
+        if isinstance(raw.get(table), dict) and name not in raw[table] and _takes(raw[table], name):
             usual = next(f.default for f in fields(_TABLES[table]) if f.name == name)
             said.append(f"{key} = {usual}: the default, the design states none")
     sources = raw.get("sources")
@@ -103,8 +159,18 @@ def _fill_defaults(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[st
         if isinstance(source, str) and source.startswith("assumed") and key not in overrides:
             value = _stated(raw, key)
             said.append(f"{key}{'' if value is None else f' = {value}'}: {source}")
+    out = raw.get("scale_out")
+    if isinstance(out, dict) and out.get("gpus_per_nic", 1) != 1 and "pcie_bandwidth" not in out:
+        rate = out.get("bandwidth")
+        said.append(f"scale_out.pcie_bandwidth = {rate}, the NIC's own rate: assumed, the design states none")
     said += [f"{key} = {value}: overridden" for key, value in overrides.items()]
     return said
+
+
+def _takes(table: Mapping[str, Any], name: str) -> bool:
+    """Whether the fabric of a [scale_out] has a default for a key."""
+    row = _shape_of("scale_out", table)
+    return name == "shape" or (row is not None and not row.bare and name in row.keys)
 
 
 def _stated(raw: Mapping[str, Any], key: str) -> Any:
@@ -143,17 +209,48 @@ def _rules(raw: Mapping[str, Any], found: Mapping[str, Any], file: str | None) -
                 cure = suggest(str(key), FLOPS_KEYS)
                 faults.append(Fault(f"chip.flops.{key}", rates[key], "is not a dtype with a rate", cure, file))
     faults += _host_rule(raw, file)
-    for table, known_shapes, what in (("scale_up", SHAPES, "shape"), ("scale_out", FABRICS, "fabric")):
+    for table, (what, rows) in _SHAPED.items():
         shape = raw[table].get("shape") if isinstance(raw.get(table), dict) else None
-        if isinstance(shape, str) and shape and shape not in known_shapes:
-            faults.append(Fault(f"{table}.shape", shape, f"is not a known {what}", suggest(shape, known_shapes), file))
+        if isinstance(shape, str) and shape and shape not in rows:
+            faults.append(Fault(f"{table}.shape", shape, f"is not a known {what}", suggest(shape, rows), file))
     for key in found.get("sources", ()):
         if not any(key == known or key.startswith(f"{known}.") for known in known_keys()):
             cure = suggest(key, known_keys())
             faults.append(Fault(f"sources.{key!r}", raw["sources"][key], "is a source of no key", cure, file))
-    if "scale_up" in found:
-        faults += [replace(fault, file=file) for fault in shape_faults(found["scale_up"])]
-    return faults
+    more = [*_scale_up_rules(raw, found), *_scale_out_rules(found)]
+    return faults + [replace(fault, file=file) for fault in more]
+
+
+def _scale_up_rules(raw: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[Fault]:
+    if "scale_up" not in found:
+        return
+    up, stated = found["scale_up"], raw["scale_up"]
+    if "bandwidth" not in stated and "link_bandwidth" not in stated:
+        cure = "Add it, or link_bandwidth; docs/design-files.md lists every key."
+        yield Fault("scale_up.bandwidth", None, "is missing", cure)
+    if "bandwidth" in stated and "link_bandwidth" in stated:
+        rule = "bandwidth states it already"
+        yield Fault("scale_up.link_bandwidth", stated["link_bandwidth"], rule, "Leave one of them out.")
+    if up.shape in SHAPES and not SHAPES[up.shape].switches:
+        for key in ("reduces", "multicasts"):
+            if getattr(up, key):
+                yield Fault(f"scale_up.{key}", True, f"{up.shape} has no switches", "Leave it out.")
+    yield from shape_faults(up)
+
+
+def _scale_out_rules(found: Mapping[str, Any]) -> Iterator[Fault]:
+    if "scale_out" not in found:
+        return
+    out = found["scale_out"]
+    if out.nics_per_gpu > 1 and out.gpus_per_nic > 1:
+        rule = "a GPU has several NICs or shares one"
+        yield Fault("scale_out.gpus_per_nic", out.gpus_per_nic, rule, "Leave it out, or nics_per_gpu.")
+    if out.pcie_bandwidth is not None and out.gpus_per_nic == 1:
+        rule = "is for shared NICs: a NIC of one GPU is the edge to its leaf"
+        yield Fault("scale_out.pcie_bandwidth", out.pcie_bandwidth, rule, "Leave it out.")
+    if isinstance(out.oversubscription, tuple) and len(out.oversubscription) > 2:
+        rule = "has one number for leaves and one for spines"
+        yield Fault("scale_out.oversubscription", list(out.oversubscription), rule, "Give one or two.")
 
 
 def _host_rule(raw: Mapping[str, Any], file: str | None) -> list[Fault]:

@@ -89,9 +89,9 @@ def test_design_list_and_show() -> None:
     listed = run("design", "list").out
     for name in topo.list_designs():
         assert name in listed
-    assert listed.count("announced") == 2
+    assert listed.count("announced") == 3
     rows = run("design", "list", "--json").answer["results"]
-    assert [row["name"] for row in rows if row["status"] == "announced"] == ["helios-72", "vr-nvl72"]
+    assert [row["name"] for row in rows if row["status"] == "announced"] == ["helios-72", "vr-nvl576", "vr-nvl72"]
     shown = run("design", "show", "gb200-nvl72").out
     for words in ("189471", "900 GB/s", "ai-dynamo/aiconfigurator", "144 GPUs"):
         assert words in shown

