@@ -96,47 +96,52 @@ class Platform:
 
     def lay(self) -> None:
         """Wire what the routes pass, and refuse routes that the wires do not have."""
+        bare = self.graph
+        fault: tuple[str, str, str] | None = None
+        for named in (True, False) if self.ways else ():
+            self.graph = bare.copy()
+            fault = self._wire(named)
+            if fault is None:
+                return
+        if fault is not None:
+            self.checked.fault(*fault, _CURE)
+
+    def _wire(self, named: bool) -> tuple[str, str, str] | None:
+        """Add the links on routes; return what is wrong with the outcome: place, value, rule."""
         both = _passed_both_ways(self.ways)
         used = dict.fromkeys(pipe for way in self.ways for pipe in way.pipes)
-        points = _Points(self, [pipe for pipe in used if pipe not in both])
+        points = _Points(self, [pipe for pipe in used if pipe not in both], named)
         for way in self.ways:
             points.follow(way, both)
         for name in used:
             if name in both:
                 self._shared(name, self.pipes[name])
-            elif not self._one_way(name, points):
-                return
+                continue
+            ends = points.label(f"{name}|in"), points.label(f"{name}|out")
+            self.graph.add_nodes_from((end for end in ends if end not in self.graph), kind="switch", forwards=True)
+            if self.graph.has_edge(*ends):
+                rule = "is beside another link between the same two points, and each is on routes of its own"
+                return f"link {name}", name, f"{rule}: a graph would share them"
+            self.edge(*ends, self.pipes[name])
         for a, b, name in points.connectors:
             self._connect(points.label(a), points.label(b), self.pipes[name])
-        self._compare(points, both)
+        return self._other_path(points, both)
 
-    def _one_way(self, name: str, points: _Points) -> bool:
-        tail, head = points.label(f"{name}|in"), points.label(f"{name}|out")
-        for node in (tail, head):
-            if node not in self.graph:
-                self.graph.add_node(node, kind="switch", forwards=True)
-        if self.graph.has_edge(tail, head):
-            rule = "is beside another link between the same two points, and each is on routes of its own"
-            self.checked.fault(f"link {name}", name, f"{rule}: a graph would share them", _CURE)
-            return False
-        self.edge(tail, head, self.pipes[name])
-        return True
-
-    def _compare(self, points: _Points, both: set[str]) -> None:
+    def _other_path(self, points: _Points, both: set[str]) -> tuple[str, str, str] | None:
+        """Return the first route that the fewest hops of the graph do not give, or not alone."""
         walks = [(way, points.walk(way, both)) for way in self.ways if way.direct]
         for _, walk in walks:
             for node in walk[1:-1]:
                 self.graph.nodes[node]["forwards"] = True
         reached: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
         for way, walk in walks:
-            start = walk[0]
-            if start not in reached:
-                reached = {start: _shortest(self.graph, start)}  # routes stand source by source
-            hops, ways = reached[start]
+            if walk[0] not in reached:
+                reached = {walk[0]: _shortest(self.graph, walk[0])}  # routes stand source by source
+            hops, ways = reached[walk[0]]
             if hops.get(walk[-1]) != len(walk) - 1 or ways[walk[-1]] != 1:
                 rule = "is not the only path with fewest hops in a graph of these links, so no graph has these routes"
-                self.checked.fault(way.place, " ".join(way.pipes), rule, _CURE)
-                return
+                return way.place, " ".join(way.pipes), rule
+        return None
 
 
 _CURE = "This reader takes routes that the fewest hops of a graph give; describe the network as a graph (JSON) instead."
@@ -152,16 +157,23 @@ def _passed_both_ways(ways: Sequence[Way]) -> set[str]:
 
 
 class _Points:
-    """Ends of one-way links joined by what follows what; `@name` is a net point."""
+    """Ends of one-way links joined by what follows what; `@name` is a net point.
 
-    def __init__(self, platform: Platform, one_way: Iterable[str]) -> None:
+    With `named` a link called "a -> b" by two net points, as `topo.write` calls it, is told its ends.
+    """
+
+    def __init__(self, platform: Platform, one_way: Iterable[str], named: bool) -> None:
         self.platform = platform
         self.up: dict[str, str] = {}
         self.point: dict[str, str] = {}
         self.inside: dict[str, set[str]] = {}
         for name in one_way:
-            self.inside[f"{name}|in"] = {name}
-            self.inside[f"{name}|out"] = {name}
+            told = name.split(" -> ")
+            known = named and len(told) == 2 and all(end in platform.graph for end in told)
+            ends = told if known else ["", ""]
+            for end, point in zip((f"{name}|in", f"{name}|out"), ends, strict=True):
+                self.up[end] = f"@{point}" if point else end
+                self.inside.setdefault(self.up[end], set()).add(name)
         self.connectors: dict[tuple[str, str, str], None] = {}
         self.joined: set[tuple[str, str]] = set()
 
