@@ -50,7 +50,7 @@ FOREIGN: tuple[Foreign, ...] = (
             "Set NCCL_TOPO_DUMP_FILE=topo.xml in that run, and read topo.xml."),
     Foreign("nccl-graph", "graph dump of NCCL: rings and trees, not links", _matches(r"<graphs\b[^>]*\bversion\s*="),
             "Set NCCL_TOPO_DUMP_FILE=topo.xml in that run, and read topo.xml."),
-    Foreign("msccl", "MSCCL algorithm: a collective, not a topology", _matches(r"<algo\b[^>]*\b(?:name|proto|coll)\s*="),
+    Foreign("msccl", "MSCCL algorithm: a collective, no topology", _matches(r"<algo\b[^>]*\b(?:name|proto|coll)\s*="),
             "Read it as a schedule: collectives.read_algorithm(FILE)."),
     Foreign("expert-load", "expert load or placement (EPLB)", _has_keys("weight", "num_replicas|num_groups"), _EXPERTS),
     Foreign("expert-map", "expert map (vLLM Ascend)", _has_keys("moe_layer_count|layer_list", "device_list|layer_id"),
@@ -74,7 +74,7 @@ FOREIGN: tuple[Foreign, ...] = (
     Foreign("htsim-traffic", "connection matrix of htsim: traffic, not links",
             _matches(r"\A\s*Nodes\s+\d+\s*\n\s*Connections\s+\d+"), "Read the .topo file of that run."),
     Foreign("inet", "Inet topology: places and distances, without bandwidths", _is_inet,
-            "Its weights are distances, and no rate follows from them; read a file with rates, such as ns-3's own text."),
+            "Its weights are distances, which give no rate; read a file with rates, such as an ns-3 topology text."),
     Foreign("design", "design file (TOML)", _matches(r"^\s*\[design\]\s*$"),
-            "Give it as a design: rackbound evaluate FILE; rackbound design check FILE says what is wrong with it."),
+            "Give it as a design: rackbound evaluate FILE; rackbound design check FILE says what is wrong."),
 )  # fmt: skip

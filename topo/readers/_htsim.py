@@ -51,9 +51,9 @@ def _read(source: Source) -> Reading:
         if key not in head:
             checked.fault("header", key, "is missing: nodes, tiers and podsize come before the first tier", "Add it.")
     checked.settle()
-    n = head["tiers"][1]
+    n = head["tiers"][0]
     if n not in (2, 3):
-        raise checked.refuse(f"line {head['tiers'][0]} tiers", n, "must be 2 or 3, as in htsim")
+        raise checked.refuse(f"line {head['tiers'][1]} tiers", n, "must be 2 or 3, as in htsim")
     for i in range(n):
         missing = [
             key for key, default in _TIER.items() if i in tiers and default is None and key not in tiers[i].given
@@ -64,7 +64,7 @@ def _read(source: Source) -> Reading:
     if extra := [i for i in tiers if i >= n]:
         checked.fault(f"line {tiers[extra[0]].line}", extra[0], f"is a tier beyond the {n} of the header")
     checked.settle()
-    graph = _tree(checked, head["nodes"][1], head["podsize"], [tiers[i] for i in range(n)])
+    graph = _tree(checked, head["nodes"][0], head["podsize"], [tiers[i] for i in range(n)])
     notes = ["Nodes are read as hosts: the file does not say how many GPUs they have"]
     if any(tier["switch_latency_ns"] for tier in tiers.values()):
         notes.append("half of a switch's latency is on each link at it: sums between hosts are as in htsim")
@@ -95,18 +95,17 @@ def _settings(checked: Checked, lines: list[str]) -> tuple[dict[str, tuple[int, 
                 checked.fault(place, tier, f"is set already from line {tiers[tier].line} on", "Give every tier once.")
             into = tiers.setdefault(tier, _Tier(number)).given
         elif key in into:
-            checked.fault(place, words[1], f"is set already on line {into[key][0]}", "Give it once.")
+            checked.fault(place, words[1], f"is set already on line {into[key][1]}", "Give it once.")
         else:
-            value = checked.whole(place, words[1], int(key not in ("switch_latency_ns",)))
-            into[key] = (number, value) if into is head else (value, number)
+            into[key] = checked.whole(place, words[1], int(key != "switch_latency_ns")), number
     return head, tiers, queues
 
 
 def _tree(checked: Checked, nodes: int, podsize: tuple[int, int], tiers: list[_Tier]) -> nx.Graph[str]:
-    per_pod, per_tor = podsize[1], tiers[0]["radix_down"]
+    per_pod, per_tor = podsize[0], tiers[0]["radix_down"]
     pods, rest = divmod(nodes, per_pod)
     if rest:
-        raise checked.refuse(f"line {podsize[0]} podsize", per_pod, f"does not divide the {nodes} nodes")
+        raise checked.refuse(f"line {podsize[1]} podsize", per_pod, f"does not divide the {nodes} nodes")
     if per_pod % per_tor:
         raise checked.refuse(_place(tiers, 0, "radix_down"), per_tor, f"does not divide the pod size {per_pod}")
     if tiers[0]["bundle"] != 1:
@@ -114,7 +113,7 @@ def _tree(checked: Checked, nodes: int, podsize: tuple[int, int], tiers: list[_T
     tors = per_pod // per_tor
     aggs, cables = _above(checked, tiers, 1, nodes, pods)
     if len(tiers) == 2 and pods != 1:
-        raise checked.refuse(f"line {podsize[0]} podsize", per_pod, f"must be the {nodes} nodes where tiers is 2")
+        raise checked.refuse(f"line {podsize[1]} podsize", per_pod, f"must be the {nodes} nodes where tiers is 2")
     cores = _above(checked, tiers, 2, cables, 1)[0] if len(tiers) == 3 else 0
     checked.settle()
     _check_ports(checked, tiers, pods, tors, aggs, cores)

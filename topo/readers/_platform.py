@@ -3,7 +3,8 @@
 A link that is passed one way is an edge; its ends are found by joining what follows what on the
 routes. A SHARED link that is passed both ways has one bandwidth for both together: it is one
 edge between two nodes of its own, `name|in` and `name|out`, which whoever uses it is connected
-to, without latency and as wide. A FATPIPE is not shared: it is given so much that it never fills.
+to, without latency and as wide. A FATPIPE is not shared: every route has its own, so wide that it
+never fills.
 At last every route is compared with the fewest hops of the graph; where another path is as
 short, the routes are no graph, and the file is refused.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import networkx as nx
 
@@ -94,6 +95,17 @@ class Platform:
     def _connect(self, a: str, b: str, pipe: Pipe, lanes: int = 1) -> None:
         self.edge(a, b, Pipe(pipe.bandwidth, 0.0, pipe.policy), lanes)
 
+    def add_way(self, way: Way) -> None:
+        """Add a route; a FATPIPE on it, which nobody shares, is a link of this route alone."""
+        pipes = []
+        for name in way.pipes:
+            pipe = self.pipes.get(name)
+            own = f"{name} ({way.source} to {way.target})"
+            if pipe is not None and pipe.policy == "FATPIPE":
+                self.pipes[own] = pipe
+            pipes.append(own if own in self.pipes else name)
+        self.ways.append(replace(way, pipes=tuple(pipes)))
+
     def lay(self) -> None:
         """Wire what the routes pass, and refuse routes that the wires do not have."""
         bare = self.graph
@@ -108,8 +120,9 @@ class Platform:
 
     def _wire(self, named: bool) -> tuple[str, str, str] | None:
         """Add the links on routes; return what is wrong with the outcome: place, value, rule."""
-        both = _passed_both_ways(self.ways)
         used = dict.fromkeys(pipe for way in self.ways for pipe in way.pipes)
+        # A FATPIPE gets nodes of its own too, that the hops of links count alike.
+        both = _passed_both_ways(self.ways) | {name for name in used if self.pipes[name].policy == "FATPIPE"}
         points = _Points(self, [pipe for pipe in used if pipe not in both], named)
         for way in self.ways:
             points.follow(way, both)

@@ -63,7 +63,7 @@ def _read(source: Source) -> Reading:
 def _notes(platform: Platform, graph: nx.Graph[str]) -> Iterator[str]:
     if any(str(node).endswith("|in") for node in graph):
         yield "a SHARED link has one bandwidth for both ways together: its edge stands between name|in and name|out"
-    wide = sorted({name for way in platform.ways for name in way.pipes if platform.pipes[name].policy == "FATPIPE"})
+    wide = sorted(name for name, pipe in platform.pipes.items() if pipe.policy == "FATPIPE" and " (" not in name)
     if wide:
         yield (
             f"FATPIPE links never fill ({', '.join(wide[:5])}): given {platform.hosts}^2 times their bandwidth; "
@@ -236,10 +236,10 @@ class _Zones:
                 self.checked.fault(place, name, "is no link", "Correct the name, or add the link.")
         if not pipes:
             self.checked.fault(place, f"{source} to {target}", "has no links", "Give link_ctn elements.")
-        self.platform.ways.append(Way(place, source, target, tuple(pipes), told))
+        self.platform.add_way(Way(place, source, target, tuple(pipes), told))
         if symmetrical:
             back = [_other_way(name) for name in reversed(pipes)]
-            self.platform.ways.append(Way(place, target, source, tuple(back), told))
+            self.platform.add_way(Way(place, target, source, tuple(back), told))
 
     def compose(self, element: Element, place: str) -> None:
         """Check that the fewest links of a zone are the fewest hops of its graph."""
