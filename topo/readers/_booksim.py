@@ -23,7 +23,7 @@ from topo.readers._reading import Reader, Reading, Source
 __all__ = ["BOOKSIM"]
 
 _FLIT, _CYCLE = 1e9, 1e-9
-_SETTING = re.compile(r"^\s*(\w+)\s*=\s*([^;{}]*|\{[^}]*\})\s*;", re.M)
+_SETTING = re.compile(r"(?:^|(?<=;))\s*(\w+)\s*=\s*([^;{}]*|\{[^}]*\})\s*;", re.M)
 _LINK_LINE = re.compile(r"\s*(?:router|node)\s+\d+(?:\s+(?:router|node)\s+\d+(?:\s+\d+)?)+\s*", re.I)
 _DEFAULTS = {"k": 8, "n": 2, "c": 1, "use_noc_latency": 1}
 _UNITS = "BookSim counts flits and cycles: one flit a cycle is read as 1 GB/s, one cycle as 1 ns"
