@@ -18,7 +18,7 @@ from typing import Any
 import networkx as nx
 
 from topo._asked import MOST, Link, add_cable, add_gpus, add_switch, gpu_labels
-from topo._errors import suggest
+from topo._errors import InputError, suggest
 from topo.readers._parts import Checked, finished
 from topo.readers._reading import Reader, Reading, Source
 
@@ -35,6 +35,7 @@ _KEYS = {
 _OLD_WORDS = ("topology-name", "dimension-type", "dimensions-count", "links-count")
 _OLD_MEMORY = ("hbm-latency", "hbm-bandwidth", "hbm-scale")
 _OLD_ZERO = ("nic-latency", "router-latency")
+_MOST_TEXT = 200_000
 _SINGLE = {"AllToAll": "FullyConnected"}
 _CROSS = (
     "NPUs that differ in several dimensions exchange nothing directly in ASTRA-sim: those that differ in the first and "
@@ -90,8 +91,18 @@ def _parsed(checked: Checked, source: Source) -> tuple[dict[str, Any], dict[str,
     """Return the keys by today's names, and the line of each."""
     import yaml
 
+    if len(source.clean) > _MOST_TEXT:
+        raise checked.refuse(
+            "line 1", len(source.clean), f"is longer than {_MOST_TEXT:,} characters, as no such file is"
+        )
     try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source.clean)):
+            raise checked.refuse(
+                "line 1", "*", "aliases are refused: they can grow without end", "Write the lists out."
+            )
         data = yaml.safe_load(source.clean)
+    except InputError:
+        raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 1

@@ -21,6 +21,7 @@ __all__ = ["SIMGRID_XML"]
 
 _ROUTED = {"Full": "told", "Floyd": "composed", "Dijkstra": "composed", "DijkstraCache": "composed"}
 _ZONES, _ROUTES = ("zone", "AS"), ("route", "zoneRoute", "ASroute")
+_DEEPEST = 50
 _ENDS = (*_ZONES, "cluster", "host")
 _SILENT = (
     "prop",
@@ -86,6 +87,7 @@ class _Zones:
         #: Zone or cluster -> net points by which traffic enters and leaves it; None where SimGrid skips its links.
         self.gates: dict[str, set[str] | None] = {}
         self.with_hosts: set[str] = set()
+        self.depth = 0
 
     def place(self, element: Element, key: str = "id") -> str:
         name = element.get(key, "")
@@ -93,8 +95,11 @@ class _Zones:
 
     def read(self, element: Element, routing: str) -> None:
         """Read one child of a zone (or of the platform) whose routing is given."""
-        before = self.platform.hosts
+        before, self.depth = self.platform.hosts, self.depth + 1
+        if self.depth > _DEEPEST:
+            raise self.checked.refuse(self.place(element), self.depth, f"is within more than {_DEEPEST} zones")
         self._read(element, routing)
+        self.depth -= 1
         if self.platform.hosts > before:
             self.with_hosts.add(element.get("id", ""))
 
