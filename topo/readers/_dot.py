@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 
@@ -37,11 +37,11 @@ _TOKEN = re.compile(
 _NEEDED = {"node": ("kind",), "edge": ("kind", "bandwidth", "latency")}
 #: Attributes that are text whatever they look like.
 _TEXTS = ("kind", "tier", "chip", "name", "nic")
+_JSON = json.JSONDecoder(parse_constant=str)
 _UNITS: dict[str, Kind] = {"bandwidth": "bandwidth", "latency": "seconds"}
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     """A piece of the file: its line, what it is (a mark, "id", "edge" or "end") and its text."""
 
     line: int
@@ -114,7 +114,8 @@ def _tokens(checked: Checked, text: str) -> Iterator[_Token]:
 
 
 def _unquoted(text: str) -> str:
-    return re.sub(r'\\(["\\])', r"\1", text[1:-1].replace("\\\n", ""))
+    inner = text[1:-1]
+    return re.sub(r'\\(["\\])', r"\1", inner.replace("\\\n", "")) if "\\" in inner else inner
 
 
 def _value(key: str, text: str) -> Any:
@@ -122,7 +123,7 @@ def _value(key: str, text: str) -> Any:
     if key in _TEXTS:
         return text
     try:
-        value = json.loads(text, parse_constant=lambda name: name)
+        value = _JSON.decode(text)
     except (ValueError, RecursionError):
         return text
     return from_plain(value)

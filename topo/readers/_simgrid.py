@@ -15,7 +15,7 @@ from topo._xml import parse_xml
 from topo.readers._parts import Checked, finished, merged_ways
 from topo.readers._platform import Pipe, Platform, Way
 from topo.readers._reading import Reader, Reading, Source
-from topo.readers._simgrid_clusters import POLICIES, add_cluster, add_hub, radicals
+from topo.readers._simgrid_clusters import POLICIES, add_cluster, add_hub, radicals, require_keys
 
 __all__ = ["SIMGRID_XML"]
 
@@ -23,18 +23,9 @@ _ROUTED = {"Full": "told", "Floyd": "composed", "Dijkstra": "composed", "Dijkstr
 _ZONES, _ROUTES = ("zone", "AS"), ("route", "zoneRoute", "ASroute")
 _DEEPEST = 50
 _ENDS = (*_ZONES, "cluster", "host")
-_SILENT = (
-    "prop",
-    "config",
-    "trace",
-    "trace_connect",
-    "storage",
-    "storage_type",
-    "mstorage",
-    "mount",
-    "disk",
-    "include",
-)
+_SILENT = ("prop", "config", "storage", "storage_type", "mstorage", "mount", "disk")
+_TRACES = ("trace", "trace_connect")
+_LINK_KEYS = ("id", "bandwidth", "latency", "sharing_policy", "bandwidth_file", "latency_file", "state_file", "state")
 _BYPASS = ("bypassRoute", "bypassZoneRoute", "bypassASroute")
 
 
@@ -118,6 +109,8 @@ class _Zones:
             self.link(element, place)
         elif tag in _ROUTES and routing in _ROUTED:
             self.route(element, _ROUTED[routing] == "told")
+        elif tag in _TRACES:
+            self.note_changes()
         elif tag in _BYPASS:
             self.checked.fault(
                 self.place(element, "src"), tag, "changes single routes, which is not read", "Leave it out."
@@ -186,11 +179,17 @@ class _Zones:
             self.checked.fault(f"{place} sharing_policy", policy, "is not read: SHARED, SPLITDUPLEX and FATPIPE are")
         rate = self.checked.rate(f"{place} bandwidth", element.get("bandwidth", ""))
         pipe = Pipe(rate, self.checked.time(f"{place} latency", element.get("latency", "0")), POLICIES.get(policy, ""))
+        require_keys(self.platform, element, _LINK_KEYS, place)
+        if any(key.endswith("_file") for key in element.attrib):
+            self.note_changes()
         names = [f"{name}_UP", f"{name}_DOWN"] if pipe.policy == "SPLITDUPLEX" else [name]
         for each in names:
             if self.platform.pipes.get(each, pipe) != pipe:
                 self.checked.fault(place, name, "is the name of another link already", "Rename it.")
             self.platform.pipes[each] = pipe
+
+    def note_changes(self) -> None:
+        self.platform.notes.append("what traces change while SimGrid runs is not read: links are as at the start")
 
     def route(self, element: Element, told: bool) -> None:
         source, target = element.get("src", ""), element.get("dst", "")

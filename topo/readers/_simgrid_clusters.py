@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -14,10 +14,15 @@ from topo._errors import suggest
 from topo.readers._levels import level_sizes, tree_cables
 from topo.readers._platform import Pipe, Platform
 
-__all__ = ["POLICIES", "add_cluster", "add_hub", "radicals"]
+__all__ = ["POLICIES", "add_cluster", "add_hub", "radicals", "require_keys"]
 
 #: Sharing policies by the names of all versions.
 POLICIES = {"SHARED": "SHARED", "SPLITDUPLEX": "SPLITDUPLEX", "FULLDUPLEX": "SPLITDUPLEX", "FATPIPE": "FATPIPE"}
+_KEYS = (
+    "id", "prefix", "suffix", "radical", "speed", "power", "core", "bw", "lat", "sharing_policy", "bb_bw", "bb_lat",
+    "bb_sharing_policy", "loopback_bw", "loopback_lat", "limiter_link", "topology", "topo_parameters", "router_id",
+    "availability_file", "state_file",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ def add_cluster(platform: Platform, element: Element, place: str) -> str | None:
     """Build a cluster; return its router, None where SimGrid's routes to it skip the cluster's links."""
     checked, get = platform.checked, element.get
     name, prefix, suffix = get("id", ""), get("prefix", ""), get("suffix", "")
+    require_keys(platform, element, _KEYS, place)
     hosts = [f"{prefix}{i}{suffix}" for i in radicals(platform, get("radical", ""), f"{place} radical")]
     policy = _policy(platform, get("sharing_policy", "SPLITDUPLEX"), place)
     rate = checked.rate(f"{place} bw", get("bw", ""))
@@ -75,6 +81,13 @@ def add_hub(platform: Platform, router: str, backbone: Pipe | None) -> None:
         platform.entry[router] = f"{router}|in"
         platform.graph.add_node(f"{router}|in", kind="switch", forwards=True)
         platform.edge(f"{router}|in", router, backbone)
+
+
+def require_keys(platform: Platform, element: Element, known: Sequence[str], place: str) -> None:
+    """Note every attribute that SimGrid does not have there: it may be a slip of the pen."""
+    for key in element.attrib:
+        if key not in known:
+            platform.checked.fault(f"{place} {key}", element.get(key), "is no attribute of it", suggest(key, known))
 
 
 def radicals(platform: Platform, text: str, place: str) -> list[int]:
@@ -132,7 +145,7 @@ def _fat_tree(platform: Platform, cluster: Cluster) -> None:
         above = f"{cluster.name}/switch{level + 1}.{high}"
         platform.join(f"{cluster.name}/{level}.{low}-{high}", below, above, _times(cluster.pipe, cables[level]))
         _count(platform, below, above, cables[level])
-    platform.notes.append("SimGrid routes fat trees by D-mod-k: cost(routing='single')")
+    platform.notes.append("SimGrid routes fat trees by D-mod-k, the routing rule single")
 
 
 def _torus(platform: Platform, cluster: Cluster) -> None:
@@ -146,7 +159,7 @@ def _torus(platform: Platform, cluster: Cluster) -> None:
             if side > 2 or (side == 2 and at == 0):  # SimGrid's routes take one of the two links of a side of 2
                 other = cluster.hosts[rank + (1 if at + 1 < side else 1 - side) * stride]
                 platform.join(f"{cluster.name}/{host}-{other}", host, other, cluster.pipe)
-    platform.notes.append("SimGrid routes a torus in dimension order: cost(routing='dor') where it takes such a graph")
+    platform.notes.append("SimGrid routes a torus in dimension order, the routing rule dor")
 
 
 def _dragonfly(platform: Platform, cluster: Cluster) -> None:

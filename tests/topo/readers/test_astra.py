@@ -113,6 +113,9 @@ def test_what_is_wrong_is_said_with_its_line() -> None:
     assert "cut off" in faults("topology: [ Ring ]\nnpus_count: [ 16 ]\n")[0][1]
     assert faults("topology: [ Ring\nnpus_count: [ 16 ]\n")[0][0].startswith("line ")
     assert faults(RING.replace("16", "3000000"))[0][0] == "line 2 npus_count"
+    bomb = "topology: &a [ Ring, Ring ]\nnpus_count: [ *a, *a ]\n"
+    assert "aliases are refused" in faults(bomb)[0][1]
+    assert faults(RING + "#" * 300_000)[0][0] == "line 1"
     old = source("astra-old-Ring_FullyConnected_Switch.json").text
     assert faults(old.replace('"nic-latency": [0', '"nic-latency": [5'))[0][0] == "line 10 nic-latency"
     assert "multiple of 7" in faults(old.replace("[2, 7, 1]", "[2, 8, 1]"))[0][1]

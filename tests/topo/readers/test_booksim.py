@@ -142,7 +142,7 @@ def test_latencies_of_a_list_hold_one_way_between_routers_and_both_ways_to_nodes
     reading = BOOKSIM.read(Source("f", text))
     graph = graph_of(reading)
     assert graph.is_directed()
-    late = {ends: data["latency"] for *ends, data in graph.edges(data=True) for ends in [tuple(ends)]}
+    late = {(a, b): data["latency"] for a, b, data in graph.edges(data=True)}
     assert late["router0", "router1"] == pytest.approx(15e-9)
     assert late["router1", "router0"] == pytest.approx(1e-9)
     assert late["router0", "node0"] == late["node0", "router0"] == pytest.approx(5e-9)

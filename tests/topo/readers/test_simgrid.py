@@ -200,6 +200,29 @@ def test_pairs_without_a_route_are_said() -> None:
     assert "zone z: 1 pairs have no route in the file; here they may have a path" in reading.notes
 
 
+def test_a_fatpipe_is_as_if_everybody_had_his_own() -> None:
+    """Two clusters of four hosts of 1 GB/s over a FATPIPE of 1 GB/s: hosts send 7 chunks, nothing else binds."""
+    cluster = "<cluster id='{0}' prefix='{0}' radical='0-3' suffix='' speed='1Gf' bw='1GBps' lat='1us'/>"
+    body = "<zone id='z' routing='Full'>" + cluster.format("k") + cluster.format("m")
+    body += "<link id='far' bandwidth='1GBps' latency='5us' sharing_policy='{}'/>"
+    body += "<zoneRoute src='k' dst='m' gw_src='kk_router' gw_dst='mm_router'><link_ctn id='far'/></zoneRoute></zone>"
+    fat, shared = (graph_of(SIMGRID_XML.read(platform(body.format(policy)))) for policy in ("FATPIPE", "SHARED"))
+    assert cost(fat, "all_to_all", 8e6).bandwidth_seconds == pytest.approx(7e6 / 1e9)
+    assert cost(shared, "all_to_all", 8e6).bandwidth_seconds == pytest.approx(2 * 16e6 / 1e9)
+    assert cost(fat, "send", 1e6, stages=[["k0"], ["m0"]]).latency_seconds == pytest.approx(7e-6)
+
+
+def test_half_duplex_neighbours_share_one_link() -> None:
+    """A torus with a side of 2: SimGrid's routes take one link between the two, half duplex where SHARED."""
+    body = (
+        "<cluster id='t' topology='TORUS' topo_parameters='2' prefix='n' radical='0-1' suffix='' speed='1Gf'"
+        " bw='1GBps' lat='1us' sharing_policy='SHARED'/>"
+    )
+    graph = graph_of(SIMGRID_XML.read(platform(body)))
+    assert kinds(graph) == {"host": 2, "switch": 2}
+    assert cost(graph, "all_to_all", 2e6).bandwidth_seconds == pytest.approx(2e6 / 1e9)
+
+
 def test_bare_numbers_and_binary_units() -> None:
     body = "<cluster id='k' prefix='n' radical='0-1' suffix='' speed='1Gf' bw='{}' lat='{}'/>"
     for bandwidth, latency, rate, late in (
@@ -222,6 +245,10 @@ def test_what_is_wrong_is_said_with_its_line() -> None:
     assert faults(Source("f", good.replace("125MBps", "125MBs")))[0][0] == f"{place} bw"
     assert faults(Source("f", good.replace("FAT_TREE", "FAT_TREES")))[0][0] == f"{place} topology"
     assert faults(Source("f", good.replace("2;4,4;1,2;1,2", "2;4,4;1,2")))[0][0] == f"{place} topo_parameters"
+    assert faults(Source("f", good.replace("topo_parameters", "topo_parameter")))[0][1] == "is no attribute of it"
+    assert faults(platform("<include file='other.xml'/>"))[0][1] == "is not read in a zone of Full routing"
+    deep = "<zone id='z' routing='Full'>" * 60 + "</zone>" * 60
+    assert faults(platform(deep))[0][1] == "is within more than 50 zones"
     centre = source("simgrid-data_center.xml").text
     number = next(n for n, row in enumerate(centre.split("\n"), 1) if '<zone id="dataCenter1"' in row)
     assert faults(Source("f", centre.replace('routing="Full"', 'routing="Vivaldi"')))[0][0] == (
