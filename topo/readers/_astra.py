@@ -67,7 +67,7 @@ def _read(source: Source) -> Reading:
     checked.settle()
     n = prod(dimension.size for dimension in dimensions)
     cables = sum(n * (d.size if d.kind == "FullyConnected" else 2) for d in dimensions)
-    if n + cables > 2 * MOST:
+    if n + cables > MOST:
         rule = f"means {n:,} NPUs and up to {cables:,} links, and a graph of Python objects holds {MOST:,}"
         raise checked.refuse(f"line {lines['npus_count']} npus_count", [d.size for d in dimensions], rule)
     torus = all(dimension.kind == "Ring" for dimension in dimensions)

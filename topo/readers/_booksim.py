@@ -77,7 +77,8 @@ def _configured(checked: Checked, settings: Settings) -> tuple[nx.Graph[str], li
     if numbers["c"] != 1 and name != "flatfly":
         notes.append(f"c = {numbers['c']} means nothing in a {name} of BookSim")
     k, n = numbers["k"], numbers["n"]
-    if n > 40 or k**n * (numbers["c"] + 1) * (n + 1) > MOST or (name == "dragonflynew" and k > 40):
+    around = k if name == "flatfly" else 1
+    if n > 40 or k**n * (numbers["c"] + 1 + n * around) > MOST or (name == "dragonflynew" and k > 23):
         rule = f"means more nodes and links than a graph of Python objects holds: {MOST:,}"
         raise checked.refuse(place, f"k = {k}, n = {n}", rule, "Take a smaller one.")
     if settings.get("link_failures", (0, "0"))[1] not in ("0", ""):

@@ -23,6 +23,8 @@ _TIER: dict[str, int | None] = {
     "downlink_speed_gbps": None, "radix_down": None, "radix_up": 0, "bundle": 1, "oversubscribed": 1,
     "downlink_latency_ns": None, "switch_latency_ns": 0,
 }  # fmt: skip
+#: Of hosts, and of cables between two tiers.
+_MOST = MOST // 3
 _QUEUES = ("queue_down", "queue_up")
 _NAMES = ("leaf", "spine", "core")
 
@@ -97,7 +99,7 @@ def _settings(checked: Checked, lines: list[str]) -> tuple[dict[str, tuple[int, 
         elif key in into:
             checked.fault(place, words[1], f"is set already on line {into[key][1]}", "Give it once.")
         else:
-            into[key] = checked.whole(place, words[1], int(key != "switch_latency_ns")), number
+            into[key] = checked.whole(place, words[1], int(key != "switch_latency_ns"), _MOST), number
     return head, tiers, queues
 
 
@@ -118,14 +120,20 @@ def _tree(checked: Checked, nodes: int, podsize: tuple[int, int], tiers: list[_T
     checked.settle()
     _check_ports(checked, tiers, pods, tors, aggs, cores)
     checked.settle()
+    return _wired(tiers, nodes, pods, (tors, aggs, cores))
+
+
+def _wired(tiers: list[_Tier], nodes: int, pods: int, switches: tuple[int, int, int]) -> nx.Graph[str]:
+    """Return the tree of so many switches: leaves and spines of a pod, cores of all."""
+    tors, aggs, cores = switches
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from((f"host{i}" for i in range(nodes)), kind="host", forwards=False)
-    for tier, count in enumerate((tors * pods, aggs * pods, cores)):
+    for name, count in zip(_NAMES, (tors * pods, aggs * pods, cores), strict=True):
         for i in range(count):
-            add_switch(graph, f"{_NAMES[tier]}{i}", _NAMES[tier])
+            add_switch(graph, f"{name}{i}", name)
     links = [_link(tiers, tier) for tier in range(len(tiers))]
     for i in range(nodes):
-        add_cable(graph, f"host{i}", f"leaf{i // per_tor}", links[0])
+        add_cable(graph, f"host{i}", f"leaf{i // tiers[0]['radix_down']}", links[0])
     for leaf in range(tors * pods):
         for agg in range(leaf // tors * aggs, (leaf // tors + 1) * aggs):
             add_cable(graph, f"leaf{leaf}", f"spine{agg}", links[1], tiers[1]["bundle"])
@@ -148,7 +156,7 @@ def _above(checked: Checked, tiers: list[_Tier], tier: int, cables: int, pods: i
         rule = f"{cables} downlinks of tier {tier - 1} at this oversubscription make no whole number of uplinks"
         raise checked.refuse(_place(tiers, tier - 1, "oversubscribed"), below["oversubscribed"], rule)
     each, rest = divmod(up, pods * tiers[tier]["radix_down"])
-    if rest or not each or up > MOST:
+    if rest or not each or up > _MOST:
         rule = f"{up} uplinks of tier {tier - 1} fill no whole number of switches in each of {pods} pods"
         raise checked.refuse(_place(tiers, tier, "radix_down"), tiers[tier]["radix_down"], rule)
     return each, up

@@ -48,6 +48,11 @@ def _read(source: Source) -> Reading:
     if not rows:
         raise checked.refuse("line 1", "", "is empty where the counts of nodes and links stand")
     head, body = _head(checked, rows)
+    if len(body) != head.links:
+        rule = f"the file has {len(body)} links and its first line says {head.links}: it is cut off or miscounted"
+        raise checked.refuse(f"line {rows[-1][0]}", len(body), rule, "Give the whole file, or correct the count.")
+    if head.nodes > 2 * head.links:
+        raise checked.refuse(f"line {rows[0][0]}", head.nodes, f"nodes are not all joined by {head.links} links")
     graph: nx.Graph[str] = nx.Graph()
     for i in range(head.nodes):
         graph.add_node(_label(head, i), **_node(head, i))
@@ -114,10 +119,6 @@ def _add_links(checked: Checked, graph: nx.Graph[str], head: _Head, rows: list[t
             continue
         kind = "scale-up" if head.nvswitches & {a, b} else "scale-out"
         add_lane(graph, _label(head, a), _label(head, b), Link(kind, rate, delay))
-    if len(rows) != head.links:
-        rule = f"the file has {len(rows)} links and its first line says {head.links}: it is cut off or miscounted"
-        cure = "Give the whole file, or correct the count."
-        checked.fault(f"line {rows[-1][0] if rows else 1}", len(rows), rule, cure)
     return lossy
 
 

@@ -57,12 +57,7 @@ def add_cluster(platform: Platform, element: Element, place: str) -> str | None:
         platform.notes.append(f"limiter_link = {limiter} of cluster {name} {rule}")
     topology = get("topology", "FLAT") or "FLAT"
     if topology == "FLAT":
-        backbone = None
-        if get("bb_bw"):
-            shared = _policy(platform, get("bb_sharing_policy", "SHARED"), place)
-            bb_lat = checked.time(f"{place} bb_lat", get("bb_lat", "0"))
-            backbone = Pipe(checked.rate(f"{place} bb_bw", get("bb_bw", "")), bb_lat, shared)
-        add_hub(platform, router, backbone)
+        add_hub(platform, router, _backbone(platform, element, place))
         for host in hosts:
             platform.join(f"{name}/{host}", host, router, pipe)
         return router
@@ -73,6 +68,14 @@ def add_cluster(platform: Platform, element: Element, place: str) -> str | None:
     _SHAPES[topology](platform, Cluster(name, place, hosts, pipe, get("topo_parameters", "")))
     platform.graph.remove_node(router)
     return None
+
+
+def _backbone(platform: Platform, element: Element, place: str) -> Pipe | None:
+    if not element.get("bb_bw"):
+        return None
+    rate = platform.checked.rate(f"{place} bb_bw", element.get("bb_bw", ""))
+    late = platform.checked.time(f"{place} bb_lat", element.get("bb_lat", "0"))
+    return Pipe(rate, late, _policy(platform, element.get("bb_sharing_policy", "SHARED"), place))
 
 
 def add_hub(platform: Platform, router: str, backbone: Pipe | None) -> None:
@@ -166,6 +169,8 @@ def _dragonfly(platform: Platform, cluster: Cluster) -> None:
     (groups, blue), (chassis, black), (blades, green), (nodes, *_) = _numbers(platform, cluster, "g,l;c,l;b,l;n")
     _require_hosts(platform, cluster, groups * chassis * blades * nodes)
     size = chassis * blades
+    if groups * size * (blades + chassis + groups) > MOST:
+        raise platform.checked.refuse(f"{cluster.place} topo_parameters", cluster.parameters, "makes too many links")
     if groups > blades:
         rule = f"SimGrid's links between groups stand on the first {groups} blades of a chassis, and it has {blades}"
         raise platform.checked.refuse(f"{cluster.place} topo_parameters", cluster.parameters, rule)

@@ -159,6 +159,12 @@ def test_what_is_not_exact_is_refused_with_the_reason() -> None:
     )  # fmt: skip
     assert faults("topology = torus;\nk = x;\n")[0][0] == "line 2 k"
     assert faults("topology = torus;\nk = 1000;\nn = 3;\n")[0][0] == "line 1 topology"
+    for huge in (
+        "flatfly;\nk = 999;\nn = 2;\nuse_noc_latency = 0;",
+        "dragonflynew;\nk = 40;\nn = 1;",
+        "mesh;\nn = 99;",
+    ):
+        assert "a graph of Python objects holds" in faults(f"topology = {huge}\n")[0][1]
     assert faults("topology = dragonflynew;\nk = 4;\nn = 2;\n")[0][1] == "dragonflynew takes n = 1 only"
     assert faults("topology = torus;\nlink_failures = 2;\n")[0][0] == "line 2 link_failures"
     note = BOOKSIM.read(Source("f", "topology = torus;\nk = 4;\n")).notes

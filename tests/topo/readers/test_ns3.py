@@ -77,6 +77,7 @@ def test_what_is_wrong_is_said_with_its_line() -> None:
     assert faults(good.replace("8 3 400Gbps", "8 3 400Gxps"))[0][0] == "line 6"
     assert faults(good.replace("8 3 400Gbps", "8 8 400Gbps"))[0] == ("line 6", "joins a node to itself")
     assert faults(good.replace("\n8\n", "\n8 7\n"))[0][0] == "line 2"
+    assert faults("2000000 1 1\n0\n0 1 1Gbps 1us 0\n") == [("line 1", "nodes are not all joined by 1 links")]
     assert "must be a link" in faults(good.replace("8 3 400Gbps 0.0005ms 0", "8 3 400Gbps"))[0][1]
 
 
