@@ -109,4 +109,7 @@ def merged_ways(graph: nx.DiGraph[str]) -> nx.Graph[str]:
     """Return a graph of full duplex links if every link is the same both ways, else the graph given."""
     if any(graph.get_edge_data(b, a) != data for a, b, data in graph.edges(data=True)):
         return graph
-    return graph.to_undirected()
+    both: nx.Graph[str] = nx.Graph()
+    both.add_nodes_from(graph.nodes(data=True))
+    both.add_edges_from(graph.edges(data=True))
+    return both
