@@ -31,6 +31,7 @@ Bandwidth = Annotated[float, _quantity("bandwidth")]
 Latency = Annotated[float, _quantity("seconds", zero=True)]
 Rate = Annotated[float, _quantity("flops")]
 Power = Annotated[float, _quantity("watts")]
+Price = Annotated[float, _quantity("dollars")]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Ratio = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
@@ -64,7 +65,7 @@ class Overview:
 
 @dataclass(frozen=True)
 class Chip:
-    """Table [chip]: HBM [bytes, bytes/s], dense compute rates by dtype [FLOP/s], power [W]."""
+    """Table [chip]: HBM [bytes, bytes/s], dense compute rates by dtype [FLOP/s], power [W], price [$]."""
 
     __pydantic_config__ = _STRICT
     name: Name
@@ -72,6 +73,7 @@ class Chip:
     hbm_bandwidth: Bandwidth
     flops: dict[str, Rate]
     power: Power | None = None
+    price: Price | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class ScaleUp:
     """Table [scale_up]: bandwidth per GPU and direction [bytes/s], latency per link [s].
 
     `lanes` is the number of links per GPU over all planes of a switched domain (or one
-    number per plane), and the number of links per pair in a full mesh.
+    number per plane), and the number of links per pair in a full mesh. Prices [$] and
+    powers [W] are of one switch chip and of one link's cable with its transceivers.
     """
 
     __pydantic_config__ = _STRICT
@@ -90,11 +93,15 @@ class ScaleUp:
     lanes: Annotated[int | tuple[int, ...] | None, PlainValidator(_lanes)] = None
     reduces: Flag = False
     multicasts: Flag = False
+    switch_price: Price | None = None
+    switch_power: Power | None = None
+    cable_price: Price | None = None
+    cable_power: Power | None = None
 
 
 @dataclass(frozen=True)
 class ScaleOut:
-    """Table [scale_out]: NIC rate per GPU and direction [bytes/s], latency per link [s]."""
+    """Table [scale_out]: NIC rate per GPU and direction [bytes/s], latency per link [s], unit prices and powers."""
 
     __pydantic_config__ = _STRICT
     bandwidth: Bandwidth
@@ -103,6 +110,12 @@ class ScaleOut:
     radix: Annotated[int, Field(strict=True, ge=2)] = 64
     oversubscription: Ratio = 1.0
     nic: str = ""
+    nic_price: Price | None = None
+    nic_power: Power | None = None
+    switch_price: Price | None = None
+    switch_power: Power | None = None
+    cable_price: Price | None = None
+    cable_power: Power | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import networkx as nx
 
+from topo._bill import state_units
 from topo._design import Design
 from topo._errors import Fault, InputError, suggest
 from topo._fabrics import join_domains, require_reach
@@ -180,6 +181,7 @@ def _build(design: Design, domains: int, planes: bool) -> nx.Graph[str]:
         graph.add_edges_from((f"d{d}/{a}", f"d{d}/{b}", dict(data)) for a, b, data in local.edges(data=True))
     if domains > 1 and design.scale_out is not None:
         join_domains(graph, [[f"d{d}/gpu{i}" for i in range(size)] for d in range(domains)], design.scale_out)
+    state_units(graph, design)
     return graph
 
 
