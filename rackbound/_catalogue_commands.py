@@ -11,23 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
+from rackbound._compare_command import measure_rows
 from rackbound._defaults import DOMAINS
 from rackbound._graphs import graph_of
 from rackbound._options import Domains, Json, Settings, overrides_of
 from rackbound._output import emit_json, envelope, say, show_table
 from rackbound._reports import assumed
-from topo import (
-    EDGE_KINDS,
-    Fabric,
-    Fault,
-    InputError,
-    check,
-    hop_counts,
-    is_graph_file,
-    list_designs,
-    load,
-    load_design,
-)
+from topo import Fabric, InputError, check, is_graph_file, list_designs, load, load_design, measure
 from topo.units import format_quantity
 
 __all__ = ["design", "doctor", "model"]
@@ -63,41 +53,37 @@ def design_list(as_json: Json = False) -> None:
 
 @design.command("show")
 def design_show(
-    name: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
+    name: Annotated[str, typer.Argument(help="Catalogue name, design file or graph file.")],
     domains: Domains = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Show a design: its numbers, their sources, and the graph it makes."""
-    if is_graph_file(name):
-        rule = "is a graph file, not a design"
-        raise InputError(Fault("design", name, rule, "Use `rackbound design check` or `design compare`."))
+    """Show a design: its numbers, their sources, and what the graph it makes measures."""
     overrides = overrides_of(settings)
-    shown = load_design(name, overrides)
-    domains = (DOMAINS if domains is None else domains) if shown.scale_out else 1
-    fabric = Fabric.from_graph(load(name, domains, overrides))
-    links = [(kind, int((fabric.link_kind == k).sum()) // 2, int(fabric.lanes[fabric.link_kind == k].sum()) // 2)
-             for k, kind in enumerate(EDGE_KINDS) if (fabric.link_kind == k).any()]  # fmt: skip
-    hops = hop_counts(fabric)
-    histogram = {str(h): int((hops == h).sum()) for h in sorted({int(x) for x in hops.flat}) if h > 0}
+    shown = None if is_graph_file(name) else load_design(name, overrides)
+    if shown is not None:
+        domains = (DOMAINS if domains is None else domains) if shown.scale_out else 1
+    graph = graph_of(name, domains, DOMAINS, overrides)
+    found = measure(graph)
+    sources = dict(shown.sources if shown is not None else graph.graph.get("sources", {}))
+    title = shown.design.title if shown is not None else ""
     if as_json:
-        results = {
-            "name": shown.design.name, "title": shown.design.title, "numbers": _numbers(shown, echo=False),
-            "sources": shown.sources, "gpus": fabric.n_ranks, "nodes": len(fabric.labels),
-            "edges": {kind: {"edges": edges, "lanes": lanes} for kind, edges, lanes in links},
-            "hops_between_gpus": histogram,
-        }  # fmt: skip
-        inputs = {"design": name, "domains": domains, "settings": overrides}
-        emit_json(envelope("design-show/1", inputs, fabric.assumptions, results))
+        numbers = _numbers(shown, echo=False) if shown is not None else {}
+        results = {"name": found.name, "title": title, "numbers": numbers, "sources": sources,
+                   "measures": found.to_dict()}  # fmt: skip
+        inputs = {"design": name, "domains": found.domains, "settings": overrides}
+        emit_json(envelope("design-show/1", inputs, found.assumptions, results))
         return
-    say(f"{shown.design.name}: {shown.design.title or 'no title'}\n")
-    rows = ((key, str(value), _source(shown.sources, key)) for key, value in _numbers(shown, echo=True).items())
-    show_table("Numbers (bandwidths per GPU and direction, latencies per link)", ("key", "value", "source"), rows)
-    say(f"\nAs {domains} domains: {fabric.n_ranks} GPUs, {len(fabric.labels) - fabric.n_ranks} switches; edges "
-        + ", ".join(f"{edges} {kind} ({lanes} cables)" for kind, edges, lanes in links))  # fmt: skip
-    pairs = ", ".join(f"{count} at {hop}" for hop, count in histogram.items()) or "none"
-    say(f"Hops between GPUs (ordered pairs): {pairs}")
-    assumed(fabric.assumptions)
+    say(f"{found.name or name}: {title or 'no title'}\n")
+    if shown is not None:
+        rows = ((key, str(value), _source(sources, key)) for key, value in _numbers(shown, echo=True).items())
+        show_table("Numbers (bandwidths per GPU and direction, latencies per link)", ("key", "value", "source"), rows)
+        say()
+    show_table(f"Measures, {found.domains:,} domains (bandwidths one direction)", ("measure", "value"),
+               measure_rows(found).items())  # fmt: skip
+    for kind, width in found.bisection.items():
+        say(f"{kind} bisection, {width.ranks:,} ranks from {width.first}: {width.method}")
+    assumed(found.assumptions)
 
 
 def _source(sources: dict[str, str], key: str) -> str:
@@ -105,7 +91,8 @@ def _source(sources: dict[str, str], key: str) -> str:
     return sources.get(key) or sources.get(key.rpartition(".")[0], "")
 
 
-_ECHO: dict[str, Any] = {"hbm_bytes": "bytes", "power": "watts", "latency": "seconds"}
+#: Last word of a key -> kind of quantity; the others are bandwidths.
+_ECHO: dict[str, Any] = {"bytes": "bytes", "power": "watts", "price": "dollars", "latency": "seconds"}
 
 
 def _numbers(shown: Any, echo: bool) -> dict[str, Any]:
@@ -117,7 +104,7 @@ def _numbers(shown: Any, echo: bool) -> dict[str, Any]:
             if isinstance(value, dict):
                 found |= {f"{table}.{key}.{k}": format_quantity(v, "flops") if echo else v for k, v in value.items()}
             elif echo and isinstance(value, float) and key != "oversubscription":
-                found[f"{table}.{key}"] = format_quantity(value, _ECHO.get(key, "bandwidth"))
+                found[f"{table}.{key}"] = format_quantity(value, _ECHO.get(key.rpartition("_")[2], "bandwidth"))
             elif value is not None and value != "" and value != ():
                 found[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value
     return found

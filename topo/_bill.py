@@ -15,6 +15,7 @@ from typing import Any
 
 import networkx as nx
 
+from topo._check import EDGE_KINDS, TIERS
 from topo._design import Design
 from topo._planes import folded_planes, lane_count
 
@@ -88,7 +89,8 @@ def _total(rows: Iterable[tuple[Any, ...]], column: int) -> float | None:
     return None if any(value is None for _, value in values) else float(sum(n * value for n, value in values))
 
 
-def _order(name: str) -> tuple[int, str]:
-    """GPUs first, then hosts, switches, NICs, cables."""
-    places = ("GPUs", "hosts", "CPUs", "switches", "NICs", "cables")
-    return places.index(name.rpartition(" ")[2]), name
+def _order(name: str) -> tuple[int, int]:
+    """GPUs first, then hosts, switches from the ranks up, NICs, cables."""
+    which, _, what = name.rpartition(" ")
+    parts, kinds = ("GPUs", "hosts", "CPUs", "switches", "NICs", "cables"), ("", *TIERS, *EDGE_KINDS)
+    return parts.index(what), kinds.index(which)
