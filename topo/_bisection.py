@@ -25,6 +25,8 @@ from topo.units import format_quantity
 __all__ = ["Bisection", "bisections"]
 
 Ints = NDArray[np.intp]
+#: A bracket this narrow is worth no rough proof.
+_NARROW = 0.9
 _SWITCH = NODE_KINDS.index("switch")
 
 
@@ -105,7 +107,7 @@ def _bracket(
         if not _meet(proofs[-1][0], upper):
             proofs.append((proven_by_waves(part), "the slowest wave"))
     if not _meet(max(proofs)[0], upper) and routed is not None:
-        proofs.append(proven_bisection(fabric, routed, ranks))
+        proofs.append(proven_bisection(fabric, routed, ranks, rough=max(proofs)[0] < _NARROW * upper))
     lower, how = max(proofs)
     lower = _whole(lower, part.bandwidth)
     if _meet(lower, upper):

@@ -1,12 +1,13 @@
 """How much can every rank send to the top of the fabric at once? A lower bound on the bisection, at any size.
 
 Let all n ranks send upwards at once, at each switch split by capacity, no link above its
-bandwidth, so that hub v, a switch with nothing above, gets at least c_v from every rank.
-Links as wide both ways let the hubs send the same back at the same time. Any cut puts a
-hub with one of the halves, and it must pass what that hub exchanges with the ranks of
-the other: floor(n/2) c_v at least. Flows of different hubs use different bandwidth, so
+bandwidth: hub v, a switch with nothing above, gets c(r, v) from rank r. Links as wide
+both ways let the hubs send the same back at the same time. Any cut puts a hub with one
+of the halves, and it must pass what that hub exchanges with the ranks of the other: the
+floor(n/2) smallest of its c(r, v) at least. Flows of different hubs use different
+bandwidth, so
 
-    cut >= floor(n/2) sum over v of c_v.
+    cut >= sum over v of the floor(n/2) smallest c(r, v).
 
 On fat trees, leaf/spine and switched domains whose links divide evenly this is the
 bisection itself.
@@ -16,14 +17,17 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from topo._congestion import largest
 from topo._cuts import Part
 
 __all__ = ["proven_by_hubs"]
 
 Floats = NDArray[np.float64]
+#: Hubs looked at together.
+_COLUMNS = 64
 
 
 def proven_by_hubs(part: Part) -> float:
@@ -41,9 +45,13 @@ def proven_by_hubs(part: Part) -> float:
     while now.nnz:
         now = csr_array(now @ share)
         passed = csr_array(passed + now)
-    hubs = np.flatnonzero((above == 0) & (np.arange(part.size) >= part.n))
-    least = passed[:, hubs].min(axis=0).toarray() if len(hubs) else np.zeros(0)
     load = (count @ passed)[tail] * wide / above[tail]
     own = tail < part.n  # twins are counted at the first of them: each has its own link
     load[own] = (wide / above[tail])[own]
-    return float(part.n // 2 * least.sum() / (load / wide).max()) if len(rises) else 0.0
+    hubs = np.flatnonzero((above == 0) & (np.arange(part.size) >= part.n))
+    gets = csc_array(passed)
+    least = sum(
+        -largest(-gets[:, hubs[first : first + _COLUMNS]].toarray(), count, part.n // 2).sum()
+        for first in range(0, len(hubs), _COLUMNS)
+    )
+    return float(least / (load / wide).max()) if len(rises) else 0.0

@@ -67,6 +67,9 @@ def test_a_hand_number_of_the_theorem() -> None:
     assert measure(build("torus", dims=(3, 5), wrap=False, bandwidth=1.0)).bisection["scale-up"].upper == 4
     width = measure(build("torus", dims=(5, 5), bandwidth=1.0)).bisection["scale-up"]
     assert (width.lower, width.upper, width.method) == (12, 12, "closed form: 5 x 5 torus")
+    # 3 x 3 x 3: all 2^27 sides were tried once, slab by slab
+    for wrap, wanted in ((True, 26), (False, 13)):
+        assert measure(build("torus", dims=(3, 3, 3), wrap=wrap, bandwidth=1.0)).bisection["scale-up"].lower == wanted
 
 
 # --- a form holds for the graph as it is, not for what it says it was ------------------------------------------------
