@@ -96,23 +96,22 @@ def _bracket(
     """Return lower and upper end and how they are known, the cheapest proof that closes first."""
     if form := bisection_form(part, at):
         return form[0], form[0], f"closed form: {form[1]}"
-    upper = smallest_cut(part)
+    every = _all_pass(fabric, links)
+    proofs = [(proven_by_hubs(part) if every else 0.0, "all ranks sending to the top of the fabric at once")]
+    upper = smallest_cut(part, enough=proofs[0][0])
     if upper == 0:
         return 0.0, 0.0, "exact: nothing joins some halves"
-    proofs = [(0.0, "nothing")]
-    if _all_pass(fabric, links):
-        proofs.append((proven_by_hubs(part), "all ranks sending to the top of the fabric at once"))
-        if not _meet(proofs[-1][0], upper) and (least := smallest_of_all(part)) is not None:
+    if every and not _meet(proofs[0][0], upper):
+        if (least := smallest_of_all(part)) is not None:
             return least, least, "exact: every half tried"
-        if not _meet(proofs[-1][0], upper):
-            proofs.append((proven_by_waves(part), "the slowest wave"))
+        proofs.append((proven_by_waves(part), "the slowest wave"))
     if not _meet(max(proofs)[0], upper) and routed is not None:
         proofs.append(proven_bisection(fabric, routed, ranks, rough=max(proofs)[0] < _NARROW * upper))
     lower, how = max(proofs)
     lower = _whole(lower, part.bandwidth)
     if _meet(lower, upper):
         return upper, upper, f"exact: a cut found is as small as proven by {how}"
-    return lower, upper, f"bracket: the smallest cut found, and what is proven by {how}"
+    return lower, upper, f"bracket: the smallest cut found, and {f'what is proven by {how}' if lower else 'no proof'}"
 
 
 def _meet(lower: float, upper: float) -> bool:

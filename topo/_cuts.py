@@ -124,8 +124,8 @@ def part_of(fabric: Fabric, links: Ints, ranks: Ints) -> Part:
     return Part(first.n, first.size, tail[order], head[order], first.bandwidth[order])
 
 
-def smallest_cut(part: Part) -> float:
-    """Return the smallest cut found between two halves of the ranks, either way [bytes/s]."""
+def smallest_cut(part: Part, enough: float = 0.0) -> float:
+    """Return the smallest cut found between two halves of the ranks, either way [bytes/s]; no search below `enough`."""
     half, best = part.n // 2, list[tuple[float, int, Bools]]()
     seen: set[bytes] = set()
     for order in _orders(part):
@@ -134,6 +134,8 @@ def smallest_cut(part: Part) -> float:
         if near.tobytes() not in seen:
             seen |= {near.tobytes(), *([(~near).tobytes()] if 2 * half == part.n else [])}
             best.append((_cut(part, near)[0], len(best), near))
+            if best[-1][0] <= enough * (1 + 1e-9):
+                return best[-1][0]
     best.sort(key=lambda row: row[:2])
     found = best[0][0]
     if part.n <= _SWAPPED:

@@ -26,7 +26,7 @@ from .halved import every_half, random_fabric, random_tree
 # --- every proof against every half ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([random_fabric, random_tree]))
 def test_every_bound_holds(seed: int, draw: Any) -> None:
     graph = draw(seed)
