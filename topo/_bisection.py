@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from topo._cuts import Part, part_of, smallest_cut
 from topo._fabric import Fabric
 from topo._halves import smallest_of_all
 from topo._hubs import proven_by_hubs
-from topo._routing import ClassRoutes, Routes
+from topo._routing import ClassRoutes
 from topo._waves import proven_by_waves
 from topo.units import format_quantity
 
@@ -64,26 +66,26 @@ class Bisection:
         return upper if self.exact else f"{format_quantity(self.lower, 'bandwidth')} to {upper}"
 
 
-def bisections(fabric: Fabric, routes: Routes | None) -> dict[str, Bisection]:
+def bisections(fabric: Fabric, routed: Callable[[int], ClassRoutes | None]) -> dict[str, Bisection]:
     """Return the worst bisection of every path class that joins ranks.
 
     Parameters
     ----------
     fabric : Fabric
         The topology.
-    routes : Routes or None
-        Its routes, which prove lower bounds where nothing shorter does.
+    routed : callable
+        Number of a path class -> its routes, which prove lower bounds where nothing shorter
+        does; None where they are too many.
     """
     found = {}
     for number, kind in enumerate(PATH_CLASSES):
-        routed = routes.classes[number] if routes is not None else None
         brackets: dict[object, Bisection] = {}
         for links, ranks in parts(fabric, kind):
             part = part_of(fabric, links, ranks)
             at = tuple(fabric.coordinates[rank] for rank in ranks) if part.size == part.n else ((),)
             key = part.key, at
             if key not in brackets:
-                values = _bracket(fabric, part, links, ranks, at, routed)
+                values = _bracket(fabric, part, links, ranks, at, partial(routed, number))
                 brackets[key] = Bisection(*values, len(ranks), fabric.rank_labels[ranks[0]])
         if brackets:
             found[kind] = min(brackets.values(), key=lambda bracket: (bracket.upper, bracket.lower))
@@ -91,8 +93,9 @@ def bisections(fabric: Fabric, routes: Routes | None) -> dict[str, Bisection]:
 
 
 def _bracket(
-    fabric: Fabric, part: Part, links: Ints, ranks: Ints, at: tuple[tuple[int, ...], ...], routed: ClassRoutes | None
-) -> tuple[float, float, str]:
+    fabric: Fabric, part: Part, links: Ints, ranks: Ints, at: tuple[tuple[int, ...], ...],
+    routed: Callable[[], ClassRoutes | None],
+) -> tuple[float, float, str]:  # fmt: skip
     """Return lower and upper end and how they are known, the cheapest proof that closes first."""
     if form := bisection_form(part, at):
         return form[0], form[0], f"closed form: {form[1]}"
@@ -105,13 +108,16 @@ def _bracket(
         if (least := smallest_of_all(part)) is not None:
             return least, least, "exact: every half tried"
         proofs.append((proven_by_waves(part), "the slowest wave"))
-    if not _meet(max(proofs)[0], upper) and routed is not None:
-        proofs.append(proven_bisection(fabric, routed, ranks, rough=max(proofs)[0] < _NARROW * upper))
+    routes = None if _meet(max(proofs)[0], upper) else routed()
+    if routes is not None:
+        proofs.append(proven_bisection(fabric, routes, ranks, rough=max(proofs)[0] < _NARROW * upper))
     lower, how = max(proofs)
     lower = _whole(lower, part.bandwidth)
     if _meet(lower, upper):
         return upper, upper, f"exact: a cut found is as small as proven by {how}"
-    return lower, upper, f"bracket: the smallest cut found, and {f'what is proven by {how}' if lower else 'no proof'}"
+    proof = f"what is proven by {how}" if lower else "no proof"
+    more = "" if routes is not None else " (not by routes: too many pairs)"
+    return lower, upper, f"bracket: the smallest cut found, and {proof}{more}"
 
 
 def _meet(lower: float, upper: float) -> bool:

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from topo._fabric import Fabric
-from topo._routing import FAR, ClassRoutes
+from topo._hops import FAR
+from topo._routing import ClassRoutes
 
 __all__ = ["largest", "proven_bisection"]
 

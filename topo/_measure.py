@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import networkx as nx
@@ -11,15 +13,18 @@ import numpy as np
 from topo._bill import Bill
 from topo._bisection import Bisection, bisections
 from topo._check import EDGE_KINDS, NODE_KINDS
+from topo._classes import PATH_CLASSES, ClassGraph, class_graph
 from topo._fabric import Fabric
+from topo._hops import hop_histogram
 from topo._levels import Ports, oversubscription, ports
-from topo._routing import MOST_RANKS, Routes, hop_counts, route
+from topo._routing import MOST_RANKS, RULES, ClassRoutes, Routes, class_routes
 from topo._weak_points import weak_points
 
 __all__ = ["Links", "Measures", "measure"]
 
 _SWITCH = NODE_KINDS.index("switch")
-_MANY = f"more ranks than the {MOST_RANKS:,} whose pairs are routed"
+#: Shares of routes (targets x edges of a class) up to which they are worked out for a proof.
+_MOST_SHARES = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Measures:
         Class of part -> `Bill`: how many, what they cost [$] and draw [W] together, None
         unless the graph states it for each; nothing is assumed.
     left_out : dict
-        Field -> why it is empty or wider than it might be.
+        Field -> why it is empty.
     assumptions : tuple of str
         Everything that was filled in.
     """
@@ -110,12 +115,12 @@ def measure(graph: nx.Graph[str] | Fabric | Routes) -> Measures:
     Parameters
     ----------
     graph : networkx.Graph, Fabric or Routes
-        The topology; routes worked out before save time.
+        The topology; routes worked out before may save time.
 
     Returns
     -------
     Measures
-        Above 20,000 ranks without what takes the route of every pair; `left_out` says so.
+        Above 20,000 ranks without what looks at every pair; `left_out` says so.
 
     Raises
     ------
@@ -130,9 +135,9 @@ def measure(graph: nx.Graph[str] | Fabric | Routes) -> Measures:
     0 single points of failure)
     """
     fabric = graph.fabric if isinstance(graph, Routes) else Fabric.from_graph(graph)
-    routes = graph if isinstance(graph, Routes) else route(fabric) if fabric.n_ranks <= MOST_RANKS else None
-    hops, unreachable = _histogram(routes) if routes is not None else ({}, None)
-    width = bisections(fabric, routes)
+    few = fabric.n_ranks <= MOST_RANKS
+    graphs = [class_graph(fabric, kind) for kind in PATH_CLASSES] if few else []
+    hops, unreachable = hop_histogram(graphs) if few else ({}, None)
     nodes, links = weak_points(fabric)
     return Measures(
         name=fabric.name,
@@ -142,22 +147,30 @@ def measure(graph: nx.Graph[str] | Fabric | Routes) -> Measures:
         links=_links(fabric),
         hops=hops,
         unreachable=unreachable,
-        diameter=max(hops, default=0) if routes is not None else None,
-        bisection=width,
+        diameter=max(hops, default=0) if few else None,
+        bisection=bisections(fabric, _router(graph, graphs)),
         oversubscription=oversubscription(fabric),
         ports=ports(fabric),
         weak_nodes=tuple(fabric.labels[node] for node in nodes),
         weak_links=tuple((fabric.labels[a], fabric.labels[b]) for a, b in links),
         bill=fabric.bill,
-        left_out=_left_out(width) if routes is None else {},
+        left_out={} if few else dict.fromkeys(("hops", "unreachable", "diameter"), f"more than {MOST_RANKS:,} ranks"),
         assumptions=fabric.assumptions,
     )
 
 
-def _left_out(width: dict[str, Bisection]) -> dict[str, str]:
-    """Return what the routes of all pairs would have told."""
-    said = dict.fromkeys(("hops", "unreachable", "diameter"), _MANY)
-    return said if all(one.exact for one in width.values()) else said | {"bisection": f"no proof by routes: {_MANY}"}
+def _router(given: object, graphs: list[ClassGraph]) -> Callable[[int], ClassRoutes | None]:
+    """Return what gives the routes of a class: those given, or worked out when asked for and not too many."""
+
+    @cache
+    def routed(number: int) -> ClassRoutes | None:
+        if isinstance(given, Routes):
+            return given.classes[number]
+        if not graphs or graphs[number].n_targets * len(graphs[number].tail) > _MOST_SHARES:
+            return None
+        return class_routes(graphs[number], RULES["ecmp"])
+
+    return routed
 
 
 def _switches(fabric: Fabric) -> dict[str, int]:
@@ -180,12 +193,3 @@ def _links(fabric: Fabric) -> dict[str, Links]:
         if len(pairs):
             found[kind] = Links(len(pairs), int(lanes.sum()))
     return found
-
-
-def _histogram(routes: Routes) -> tuple[dict[int, int], int]:
-    """Return hops -> ordered pairs, and the pairs that no path joins."""
-    hops = hop_counts(routes)
-    count = np.zeros(int(hops.max(initial=0)) + 2, dtype=np.intp)
-    for row in hops:
-        count += np.bincount(row + 1, minlength=len(count))
-    return {h: int(count[h + 1]) for h in range(1, len(count) - 1) if count[h + 1]}, int(count[0])
