@@ -11,23 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
+from rackbound._compare_command import measure_rows
 from rackbound._defaults import DOMAINS
 from rackbound._graphs import graph_of
 from rackbound._options import Domains, Json, Settings, overrides_of
 from rackbound._output import emit_json, envelope, say, show_table
 from rackbound._reports import assumed
-from topo import (
-    EDGE_KINDS,
-    Fabric,
-    Fault,
-    InputError,
-    check,
-    hop_counts,
-    is_graph_file,
-    list_designs,
-    load,
-    load_design,
-)
+from topo import Fabric, InputError, check, is_graph_file, list_designs, load, load_design, measure
 from topo.units import format_quantity
 
 __all__ = ["design", "doctor", "model"]
@@ -45,59 +35,56 @@ def design_list(as_json: Json = False) -> None:
             {"name": d.design.name, "title": d.design.title, "aliases": list(d.design.aliases),
              "status": d.design.status, "domain_size": d.design.domain_size, "hbm_bytes": d.chip.hbm_bytes,
              "hbm_bandwidth": d.chip.hbm_bandwidth, "scale_up": d.scale_up.bandwidth,
-             "scale_out": d.scale_out.bandwidth if d.scale_out else None} for d in designs
+             "scale_out": d.scale_out.per_gpu if d.scale_out else None} for d in designs
         ]  # fmt: skip
         emit_json(envelope("design-list/1", {}, (), rows))
         return
     show_table(
         "Designs (bandwidths per GPU and direction)",
-        ("name", "GPUs in a domain", "scale-up", "HBM", "HBM bandwidth", "scale-out", "title"),
-        ((d.design.name, str(d.design.domain_size),
-          f"{format_quantity(d.scale_up.bandwidth, 'bandwidth')} {d.scale_up.shape}",
-          format_quantity(d.chip.hbm_bytes, "bytes"), format_quantity(d.chip.hbm_bandwidth, "bandwidth"),
-          format_quantity(d.scale_out.bandwidth, "bandwidth") if d.scale_out else "none",
-          d.design.title if d.design.status == "shipping" else f"{d.design.title}\n{d.design.status} only".lstrip())
-         for d in designs),
+        ("name", "GPUs", "scale-up", "wired as", "HBM", "HBM rate", "scale-out", "status"),
+        ((d.design.name, f"{d.design.domain_size:,}", format_quantity(d.scale_up.bandwidth, "bandwidth"),
+          d.scale_up.shape, format_quantity(d.chip.hbm_bytes, "bytes"),
+          format_quantity(d.chip.hbm_bandwidth, "bandwidth"),
+          format_quantity(d.scale_out.per_gpu, "bandwidth") if d.scale_out else "none",
+          "" if d.design.status == "shipping" else f"{d.design.status} only") for d in designs),
     )  # fmt: skip
+    pods = ", ".join(d.design.name for d in designs if d.slices)
+    say(f"\nGPUs are those of a domain. Slices of {pods} go by name: tpu-v5p-4x4x8, tpu-v4-4x4x8-twisted.")
 
 
 @design.command("show")
 def design_show(
-    name: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
+    name: Annotated[str, typer.Argument(help="Catalogue name, design file or graph file.")],
     domains: Domains = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Show a design: its numbers, their sources, and the graph it makes."""
-    if is_graph_file(name):
-        rule = "is a graph file, not a design"
-        raise InputError(Fault("design", name, rule, "Use `rackbound design check` or `design compare`."))
+    """Show a design: its numbers, their sources, and what the graph it makes measures."""
     overrides = overrides_of(settings)
-    shown = load_design(name, overrides)
-    domains = (DOMAINS if domains is None else domains) if shown.scale_out else 1
-    fabric = Fabric.from_graph(load(name, domains, overrides))
-    links = [(kind, int((fabric.link_kind == k).sum()) // 2, int(fabric.lanes[fabric.link_kind == k].sum()) // 2)
-             for k, kind in enumerate(EDGE_KINDS) if (fabric.link_kind == k).any()]  # fmt: skip
-    hops = hop_counts(fabric)
-    histogram = {str(h): int((hops == h).sum()) for h in sorted({int(x) for x in hops.flat}) if h > 0}
+    shown = None if is_graph_file(name) else load_design(name, overrides)
+    if shown is not None:
+        domains = (DOMAINS if domains is None else domains) if shown.scale_out else 1
+    graph = graph_of(name, domains, DOMAINS, overrides)
+    found = measure(graph)
+    sources = dict(shown.sources if shown is not None else graph.graph.get("sources", {}))
+    title = shown.design.title if shown is not None else ""
     if as_json:
-        results = {
-            "name": shown.design.name, "title": shown.design.title, "numbers": _numbers(shown, echo=False),
-            "sources": shown.sources, "gpus": fabric.n_ranks, "nodes": len(fabric.labels),
-            "edges": {kind: {"edges": edges, "lanes": lanes} for kind, edges, lanes in links},
-            "hops_between_gpus": histogram,
-        }  # fmt: skip
-        inputs = {"design": name, "domains": domains, "settings": overrides}
-        emit_json(envelope("design-show/1", inputs, fabric.assumptions, results))
+        numbers = _numbers(shown, echo=False) if shown is not None else {}
+        results = {"name": found.name, "title": title, "numbers": numbers, "sources": sources,
+                   "measures": found.to_dict()}  # fmt: skip
+        inputs = {"design": name, "domains": found.domains, "settings": overrides}
+        emit_json(envelope("design-show/1", inputs, found.assumptions, results))
         return
-    say(f"{shown.design.name}: {shown.design.title or 'no title'}\n")
-    rows = ((key, str(value), _source(shown.sources, key)) for key, value in _numbers(shown, echo=True).items())
-    show_table("Numbers (bandwidths per GPU and direction, latencies per link)", ("key", "value", "source"), rows)
-    say(f"\nAs {domains} domains: {fabric.n_ranks} GPUs, {len(fabric.labels) - fabric.n_ranks} switches; edges "
-        + ", ".join(f"{edges} {kind} ({lanes} cables)" for kind, edges, lanes in links))  # fmt: skip
-    pairs = ", ".join(f"{count} at {hop}" for hop, count in histogram.items()) or "none"
-    say(f"Hops between GPUs (ordered pairs): {pairs}")
-    assumed(fabric.assumptions)
+    say(f"{found.name or name}: {title or 'no title'}\n")
+    if shown is not None:
+        rows = ((key, str(value), _source(sources, key)) for key, value in _numbers(shown, echo=True).items())
+        show_table("Numbers (bandwidths per GPU and direction, latencies per link)", ("key", "value", "source"), rows)
+        say()
+    show_table(f"Measures, {found.domains:,} domains (bandwidths one direction)", ("measure", "value"),
+               measure_rows(found).items())  # fmt: skip
+    for kind, width in found.bisection.items():
+        say(f"{kind} bisection, {width.ranks:,} ranks from {width.first}: {width.method}")
+    assumed(found.assumptions)
 
 
 def _source(sources: dict[str, str], key: str) -> str:
@@ -105,7 +92,10 @@ def _source(sources: dict[str, str], key: str) -> str:
     return sources.get(key) or sources.get(key.rpartition(".")[0], "")
 
 
-_ECHO: dict[str, Any] = {"hbm_bytes": "bytes", "power": "watts", "latency": "seconds", "flops": "flops"}
+#: Last word of a key -> kind of quantity; the others are bandwidths.
+_ECHO: dict[str, Any] = {
+    "bytes": "bytes", "power": "watts", "price": "dollars", "latency": "seconds", "flops": "flops",
+}  # fmt: skip
 
 
 def _numbers(shown: Any, echo: bool) -> dict[str, Any]:
@@ -128,7 +118,7 @@ def _told(key: str, value: Any, echo: bool) -> Any:
     if isinstance(value, tuple):
         return [_told(key, each, echo) for each in value]
     if echo and isinstance(value, float) and key != "oversubscription":
-        return format_quantity(value, _ECHO.get(key, "bandwidth"))
+        return format_quantity(value, _ECHO.get(key.rpartition("_")[2], "bandwidth"))
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import networkx as nx
 import typer
@@ -28,7 +28,7 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure designs and print them side by side: size, hops, bisection, ports, weak points."""
+    """Measure designs and print them side by side: size, hops, bisection, ports, weak points, price and power."""
     names = list(dict.fromkeys(designs))
     overrides = overrides_of(settings)
     checks = [partial(require_folder, out)] if out is not None else []
@@ -58,19 +58,31 @@ def measure_rows(one: Measures) -> dict[str, str]:
     for kind in ("scale-up", "scale-out", "pcie"):
         links = one.links.get(kind)
         rows[f"{kind} links"] = f"{links.edges:,} edges, {links.lanes:,} cables" if links else "none"
-    rows["hops between GPUs"] = ", ".join(f"{pairs:,} pairs at {hops}" for hops, pairs in one.hops.items()) or "none"
-    rows["pairs without a path"] = f"{one.unreachable:,}"
-    for kind in ("scale-up", "scale-out"):
+    pairs = ", ".join(f"{pairs:,} pairs at {hops}" for hops, pairs in one.hops.items()) or "none"
+    rows["hops between GPUs"] = one.left_out.get("hops") or pairs
+    rows["pairs without a path"] = one.left_out.get("unreachable") or f"{one.unreachable:,}"
+    for kind in ("scale-up", "scale-out", "pcie"):
         rows[f"{kind} bisection"] = str(one.bisection[kind]) if kind in one.bisection else "none"
-    ratios = (f"{tier} {ratio:.3g}" for tier, ratio in one.oversubscription.items())
+    ratios = (f"{tier} {ratio:.3g}".strip() for tier, ratio in one.oversubscription.items())
     rows["oversubscription"] = ", ".join(ratios) or "none"
-    ports = (f"{tier} {port.used} of {port.radix or 'unknown'}" for tier, port in one.ports.items())
+    ports = (f"{tier} {port.used} of {port.radix or 'unknown'}".strip() for tier, port in one.ports.items())
     rows["ports of the fullest switch"] = ", ".join(ports) or "none"
     weak = [*one.weak_nodes, *(" - ".join(pair) for pair in one.weak_links)]
     shown = ", ".join(weak[:4]) + (f" and {len(weak) - 4:,} more" if len(weak) > 4 else "")
     rows["single points of failure"] = f"{len(weak):,}: {shown}" if weak else "none"
-    rows["power of the GPUs alone"] = format_quantity(one.gpu_power, "watts") if one.gpu_power else "not stated"
+    rows["price"] = _sum({name: part.price for name, part in one.bill.items()}, "dollars")
+    rows["power"] = _sum({name: part.power for name, part in one.bill.items()}, "watts")
     return rows
+
+
+def _sum(parts: dict[str, float | None], kind: Literal["dollars", "watts"]) -> str:
+    """Return what is stated together, of what, and what is not stated."""
+    stated = [value for value in parts.values() if value is not None]
+    if not stated:
+        return "not stated"
+    total = f"{format_quantity(sum(stated), kind)}: {', '.join(name for name in parts if parts[name] is not None)}"
+    missing = ", ".join(name for name, value in parts.items() if value is None)
+    return f"{total}; not stated: {missing}" if missing else total
 
 
 def _write(out: str, graphs: dict[str, nx.Graph[str]], whole: dict[str, Any]) -> None:

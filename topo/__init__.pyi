@@ -1,4 +1,6 @@
 from . import units as units
+from ._bill import Bill as Bill
+from ._bisection import Bisection as Bisection
 from ._build import BUILDERS as BUILDERS
 from ._build import build as build
 from ._check import EDGE_KINDS as EDGE_KINDS
@@ -20,7 +22,6 @@ from ._load import is_graph_file as is_graph_file
 from ._load import list_designs as list_designs
 from ._load import load as load
 from ._load import load_design as load_design
-from ._measure import Bisection as Bisection
 from ._measure import Links as Links
 from ._measure import Measures as Measures
 from ._measure import measure as measure

@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx as nx
 
+from topo._bill import state_units
 from topo._check import scale_up_components
 from topo._design import Design, ScaleOut
 from topo._errors import Fault, InputError
@@ -80,6 +81,7 @@ def assemble(design: Design, sizes: Sequence[int], planes: bool) -> nx.Graph[str
     if design.scale_out is not None and ends:
         _add_nics(graph, ends, design.scale_out)
         join_domains(graph, [[label for group in ports for label in group.ports] for ports in ends], design.scale_out)
+    state_units(graph, design)
     return graph
 
 

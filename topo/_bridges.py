@@ -38,7 +38,7 @@ def hybrid_cube_mesh(bandwidth: Any = None, latency: Any = None, pcie: Any = Non
 
     References
     ----------
-    .. [1] NVIDIA, "NVIDIA DGX-1 With Tesla V100 System Architecture", WP-08437-002 (2017).
+    .. [1] NVIDIA, "NVIDIA DGX-1 With Tesla V100 System Architecture", white paper.
 
     Examples
     --------

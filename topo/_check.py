@@ -11,7 +11,7 @@ import networkx as nx
 
 from topo._errors import Fault, InputError, suggest
 
-__all__ = ["EDGE_KINDS", "NODE_KINDS", "check", "local_faults", "raise_faults", "rank_nodes", "require"]
+__all__ = ["EDGE_KINDS", "NODE_KINDS", "TIERS", "check", "local_faults", "raise_faults", "rank_nodes", "require"]
 
 NODE_KINDS = ("gpu", "switch", "nic", "cpu", "host")
 EDGE_KINDS = ("scale-up", "scale-out", "pcie")
@@ -104,6 +104,8 @@ def _graph_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
     schema = graph.graph.get("schema", 1)
     if schema != 1:
         yield Fault("graph.schema", schema, "is not a schema this version reads", "It reads schema 1.")
+    for name, chip in graph.graph.get("chips", {}).items():
+        yield from _unit_faults(f"chip {name!r}", chip)
     if not any(data.get("kind") in ("gpu", "host") for _, data in graph.nodes(data=True)):
         yield Fault("graph", graph.number_of_nodes(), "has no node of kind gpu or host", "Give end points their kind.")
 
@@ -121,6 +123,7 @@ def _node_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
             if data.get(key) is not None and not fine(data[key]):
                 yield Fault(f"{place} {key}", data[key], rule, "Correct it, or leave it out.")
         yield from _plane_faults(place, data)
+        yield from _unit_faults(place, data)
         rank = data.get("rank")
         if rank is None:
             continue
@@ -139,7 +142,21 @@ _NODE_RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("domain", lambda value: isinstance(value, Hashable), "must be a number or a name"),
     ("host", lambda value: isinstance(value, Hashable), "must be a number or a name"),
     ("chip", lambda value: isinstance(value, str), "must be a name"),
+    (
+        "coordinates",
+        lambda value: isinstance(value, list | tuple) and all(isinstance(x, Integral) for x in value),
+        "must be a list of whole numbers",
+    ),
 )
+#: Attributes of nodes, edges and chips that state what one unit costs [$] and draws [W].
+_UNIT_KEYS = ("price", "power", "nic_price", "nic_power")
+
+
+def _unit_faults(place: str, data: dict[str, Any]) -> Iterator[Fault]:
+    for key in _UNIT_KEYS:
+        if data.get(key) is not None and not (_is_number(data[key]) and data[key] >= 0):
+            rule = f"must be a finite number, zero or more [{'$' if 'price' in key else 'W'}]"
+            yield Fault(f"{place} {key}", data[key], rule, "Correct it, or leave it out.")
 
 
 def _plane_faults(place: str, data: dict[str, Any]) -> Iterator[Fault]:
@@ -176,6 +193,7 @@ def _edge_faults(graph: nx.Graph[str]) -> Iterator[Fault]:
         lanes = data.get("lanes", 1)
         if isinstance(lanes, bool) or not isinstance(lanes, Integral) or lanes < 1:
             yield Fault(f"{place} lanes", lanes, "must be a whole number, one or more", "Count the parallel links.")
+        yield from _unit_faults(place, data)
 
 
 def _is_number(value: Any) -> bool:

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from topo._fabric import Fabric
-from topo._routing import FAR, ClassRoutes
+from topo._hops import FAR
+from topo._routing import ClassRoutes
 
-__all__ = ["proven_bisection"]
+__all__ = ["largest", "proven_bisection"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -33,7 +34,7 @@ Ints = NDArray[np.intp]
 _CELLS = 60_000_000
 
 
-def proven_bisection(fabric: Fabric, routed: ClassRoutes, ranks: Ints) -> tuple[float, str]:
+def proven_bisection(fabric: Fabric, routed: ClassRoutes, ranks: Ints, *, rough: bool = True) -> tuple[float, str]:
     """Return a bandwidth that every half of these ranks has to the other [bytes/s], and how it is known.
 
     Parameters
@@ -44,6 +45,8 @@ def proven_bisection(fabric: Fabric, routed: ClassRoutes, ranks: Ints) -> tuple[
         Routes of one path class.
     ranks : (n,) int
         Rank numbers, at least two.
+    rough : bool, optional
+        Whether sums over sources will do where more is too much: half as good at worst.
     """
     kinds = _Kinds.of(routed, ranks)
     hops = routed.hops[kinds.target][:, kinds.source]
@@ -52,11 +55,13 @@ def proven_bisection(fabric: Fabric, routed: ClassRoutes, ranks: Ints) -> tuple[
         return 0.0, "some ranks have no path to each other"
     slots = _Slots.of(routed, ranks)
     dense = len(kinds.count) ** 2 * slots.n <= _CELLS
+    if not (dense or rough):
+        return 0.0, "nothing"
     by_source, by_target = _most_sent(routed, kinds, slots, dense)
     half = -(-len(ranks) // 2)
-    whole = _largest(by_target, kinds.count, half)
+    whole = largest(by_target, kinds.count, half)
     if dense:
-        whole = np.minimum(whole, _largest(by_source, kinds.count, half))
+        whole = np.minimum(whole, largest(by_source, kinds.count, half))
     own = np.where(slots.of_source, by_source.max(axis=0), by_target.max(axis=0))
     carried = np.where(slots.single, whole, own)
     load = np.bincount(slots.link, weights=carried[slots.slot], minlength=len(fabric.bandwidth))
@@ -175,7 +180,7 @@ def _parts(routed: ClassRoutes, target: int, begin: Floats, edges: Ints) -> Floa
     return found
 
 
-def _largest(values: Floats, count: Ints, most: int) -> Floats:
+def largest(values: Floats, count: Ints, most: int) -> Floats:
     """Return per column the sum of its `most` largest values, each there `count` times."""
     order = np.argsort(-values, axis=0, kind="stable")
     times = count[order]

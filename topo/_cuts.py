@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow, shortest_pat
 
 from topo._fabric import Fabric
 
-__all__ = ["Part", "part_of", "smallest_cut"]
+__all__ = ["Part", "hung_ranks", "part_of", "row_keys", "smallest_cut"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -67,18 +67,39 @@ class Part:
     def twins(self) -> Ints:
         """Number of every node's group: ranks joined alike, and to no rank, share one, (nodes,) int."""
         numbers: dict[object, int] = {}
-        rows, ends = self.both, self.both.indptr
-        keys: list[object] = []
-        for node in range(self.size):
-            near = rows.indices[ends[node] : ends[node + 1]]
-            alike = node < self.n and len(near) and near.min() >= self.n
-            keys.append((near.tobytes(), rows.data[ends[node] : ends[node + 1]].tobytes()) if alike else node)
+        ends, near = self.both.indptr, self.both.indices
+        keys: list[object] = [
+            row if node < self.n and ends[node] < ends[node + 1] and near[ends[node]] >= self.n else node
+            for node, row in enumerate(row_keys(self.both))
+        ]
         return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
     @cached_property
     def key(self) -> tuple[int, int, bytes, bytes, bytes]:
         """What two parts have in common that are the same, number for number."""
         return self.n, self.size, self.tail.tobytes(), self.head.tobytes(), self.bandwidth.tobytes()
+
+
+def row_keys(rows: csr_array) -> list[tuple[bytes, bytes]]:
+    """Return for every row of a matrix with sorted columns what equal rows have in common."""
+    ends = rows.indptr
+    return [
+        (rows.indices[a:b].tobytes(), rows.data[a:b].tobytes())
+        for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    ]
+
+
+def hung_ranks(part: Part) -> tuple[Ints, float]:
+    """Return the ranks that hang on every node and their link's bandwidth [bytes/s].
+
+    That is where every rank has one link, to a switch, all as wide; else ranks stand on
+    themselves and the bandwidth is 0.
+    """
+    rows = part.both[: part.n]
+    alone = bool((np.diff(rows.indptr) == 1).all() and (rows.indices >= part.n).all())
+    if alone and (rows.data == rows.data[0]).all():
+        return np.bincount(rows.indices, minlength=part.size), float(rows.data[0]) / 2
+    return (np.arange(part.size) < part.n).astype(np.intp), 0.0
 
 
 def part_of(fabric: Fabric, links: Ints, ranks: Ints) -> Part:
@@ -103,8 +124,8 @@ def part_of(fabric: Fabric, links: Ints, ranks: Ints) -> Part:
     return Part(first.n, first.size, tail[order], head[order], first.bandwidth[order])
 
 
-def smallest_cut(part: Part) -> float:
-    """Return the smallest cut found between two halves of the ranks, either way [bytes/s]."""
+def smallest_cut(part: Part, enough: float = 0.0) -> float:
+    """Return the smallest cut found between two halves of the ranks, either way [bytes/s]; no search below `enough`."""
     half, best = part.n // 2, list[tuple[float, int, Bools]]()
     seen: set[bytes] = set()
     for order in _orders(part):
@@ -113,6 +134,8 @@ def smallest_cut(part: Part) -> float:
         if near.tobytes() not in seen:
             seen |= {near.tobytes(), *([(~near).tobytes()] if 2 * half == part.n else [])}
             best.append((_cut(part, near)[0], len(best), near))
+            if best[-1][0] <= enough * (1 + 1e-9):
+                return best[-1][0]
     best.sort(key=lambda row: row[:2])
     found = best[0][0]
     if part.n <= _SWAPPED:

@@ -59,6 +59,7 @@ Bandwidth = Annotated[float, _quantity("bandwidth")]
 Latency = Annotated[float, _quantity("seconds", zero=True)]
 Rate = Annotated[float, _quantity("flops")]
 Power = Annotated[float, _quantity("watts")]
+Price = Annotated[float, _quantity("dollars")]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Ratios = Annotated[
@@ -99,7 +100,7 @@ class Overview:
 
 @dataclass(frozen=True)
 class Chip:
-    """Table [chip]: HBM [bytes, bytes/s], dense compute rates by dtype [FLOP/s], power [W]."""
+    """Table [chip]: HBM [bytes, bytes/s], dense compute rates by dtype [FLOP/s], power [W], price [$]."""
 
     __pydantic_config__ = _STRICT
     name: Name
@@ -107,6 +108,7 @@ class Chip:
     hbm_bandwidth: Bandwidth
     flops: dict[str, Rate]
     power: Power | None = None
+    price: Price | None = None
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,9 @@ class ScaleUp:
     `link_bandwidth` is that of one link, or one per axis of a torus; a file states either,
     validation works out the other. `lanes` is the number of links per GPU over all planes
     of a switched domain (or one number per plane), and the number of links per pair in a
-    full mesh. `off` names slots whose GPUs have no scale-up link. `parameters` are the
-    keys that only this shape takes.
+    full mesh. `off` names slots whose GPUs have no scale-up link. Prices [$] and powers
+    [W] are of one switch chip and of one link's cable with its transceivers. `parameters`
+    are the keys that only this shape takes.
     """
 
     __pydantic_config__ = _STRICT
@@ -131,6 +134,10 @@ class ScaleUp:
     multicasts: Flag = False
     off: tuple[Annotated[int, PlainValidator(_slot)], ...] = ()
     host_block: tuple[Side, ...] = ()
+    switch_price: Price | None = None
+    switch_power: Power | None = None
+    cable_price: Price | None = None
+    cable_power: Power | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
 
 
@@ -156,7 +163,18 @@ class ScaleOut:
     planes: Count = 1
     pcie_bandwidth: Bandwidth | None = None
     levels: Annotated[int, Field(strict=True, ge=2, le=3)] | None = None
+    nic_price: Price | None = None
+    nic_power: Power | None = None
+    switch_price: Price | None = None
+    switch_power: Power | None = None
+    cable_price: Price | None = None
+    cable_power: Power | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def per_gpu(self) -> float:
+        """Rate of a GPU's NICs, or its part of a shared one [bytes/s]."""
+        return self.bandwidth * self.nics_per_gpu / self.gpus_per_nic
 
     @property
     def port_bandwidth(self) -> float:

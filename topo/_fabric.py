@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from topo._bill import Bill, bill_of
 from topo._check import EDGE_KINDS, NODE_KINDS, rank_nodes, require, scale_up_components
 from topo._errors import Fault, InputError, suggest
 from topo._planes import folded_planes
@@ -61,6 +62,10 @@ class Fabric:
         Chip name -> numbers, as in ``graph.graph["chips"]``.
     chip : tuple of str
         Chip name of each rank, "" where unknown.
+    coordinates : tuple of tuple of int
+        Where each rank stands on its grid, () where the graph states none.
+    bill : dict
+        Class of part -> `Bill`: how many, and what they cost and draw where it is stated.
     name : str
         Name of the design or graph.
     assumptions : tuple of str
@@ -84,6 +89,8 @@ class Fabric:
     ranks: Ints
     chips: dict[str, dict[str, Any]]
     chip: tuple[str, ...]
+    coordinates: tuple[tuple[int, ...], ...]
+    bill: dict[str, Bill]
     name: str
     assumptions: tuple[str, ...]
 
@@ -139,6 +146,8 @@ class Fabric:
             ranks=_ints(index[node] for node in ranks),
             chips=deepcopy(dict(graph.graph.get("chips", {}))),
             chip=tuple(graph.nodes[node].get("chip") or "" for node in ranks),
+            coordinates=tuple(tuple(graph.nodes[node].get("coordinates") or ()) for node in ranks),
+            bill=bill_of(graph),
             name=str(graph.graph.get("name", "")),
             assumptions=tuple(graph.graph.get("assumptions", ())),
         )

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from topo._classes import PATH_CLASSES, ClassGraph, class_graph
 from topo._errors import Fault, InputError, suggest
 from topo._fabric import Fabric
+from topo._hops import FAR, fewest_hops
 from topo._paths import PathLabels, latency_to_target, path_labels
 
-__all__ = ["RULES", "ClassRoutes", "Routes", "hop_counts", "route"]
+__all__ = ["RULES", "ClassRoutes", "Routes", "class_routes", "hop_counts", "route"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -27,7 +28,6 @@ Bools = NDArray[np.bool_]
 
 #: Pairs of ranks are looked at one by one, 1 byte and more each.
 MOST_RANKS = 20_000
-FAR = np.iinfo(np.int16).max
 Rule = Callable[[ClassGraph, Bools], Floats]
 
 
@@ -161,7 +161,7 @@ def route(graph: nx.Graph[str] | Fabric, rule: str | Routes = "ecmp") -> Routes:
     if fabric.n_ranks > MOST_RANKS:
         rule_ = f"has more ranks than the {MOST_RANKS} whose pairs this version routes"
         raise InputError(Fault("graph", f"{fabric.n_ranks} ranks", rule_, "Take a part of it."))
-    classes = tuple(_class_routes(class_graph(fabric, kind), RULES[rule]) for kind in PATH_CLASSES)
+    classes = tuple(class_routes(class_graph(fabric, kind), RULES[rule]) for kind in PATH_CLASSES)
     pair_class = np.full((fabric.n_ranks, fabric.n_ranks), -1, dtype=np.int8)
     for number in reversed(range(len(classes))):
         pair_class[_pair_hops(classes[number]) < FAR] = number
@@ -221,25 +221,11 @@ def _pair_hops(routed: ClassRoutes) -> NDArray[np.int16]:
     return routed.hops.T[routed.graph.source_group][:, routed.graph.target_group]
 
 
-def _class_routes(graph: ClassGraph, rule: Rule) -> ClassRoutes:
-    hops = _fewest_hops(graph)
+def class_routes(graph: ClassGraph, rule: Rule) -> ClassRoutes:
+    """Return the routes of one path class."""
+    hops = fewest_hops(graph)
     onward = hops[:, graph.tail] == hops[:, graph.head] + 1
     return ClassRoutes(graph, hops, rule(graph, onward))
-
-
-def _fewest_hops(graph: ClassGraph) -> NDArray[np.int16]:
-    """Breadth first from every target group at once, against the edges."""
-    hops = np.full((graph.n_targets, graph.n_nodes), FAR, dtype=np.int16)
-    own = np.arange(graph.n_targets)
-    hops[own, graph.n_sources + own] = 0
-    tails, first = np.unique(graph.tail, return_index=True)
-    level = 0
-    while len(tails) and (hops == level).any():
-        reached = np.logical_or.reduceat(hops[:, graph.head] == level, first, axis=1)
-        now = hops[:, tails]
-        hops[:, tails] = np.where(reached & (now == FAR), level + 1, now)
-        level += 1
-    return hops
 
 
 def _by_capacity(graph: ClassGraph, onward: Bools) -> Floats:

@@ -93,7 +93,7 @@ def test_design_list_and_show() -> None:
     rows = run("design", "list", "--json").answer["results"]
     assert [row["name"] for row in rows if row["status"] == "announced"] == ["helios-72", "vr-nvl576", "vr-nvl72"]
     shown = run("design", "show", "gb200-nvl72").out
-    for words in ("189471", "900 GB/s", "ai-dynamo/aiconfigurator", "144 GPUs"):
+    for words in ("189471", "900 GB/s", "ai-dynamo/aiconfigurator", "144 in 2 domains", "3.6 TB/s"):
         assert words in shown
     assert run("design", "check", "gb200-nvl72").out.startswith("gb200-nvl72: no faults")
 

@@ -30,6 +30,16 @@ def test_measures_by_hand() -> None:
     assert measure_rows(topo.measure(topo.load("mi300x-8")))["scale-up bisection"] == "1.024 TB/s"
 
 
+def test_what_is_not_stated_is_said_so() -> None:
+    rows = measure_rows(
+        topo.measure(topo.load("hgx-h100-8", 2, {"chip.price": "30000 $", "scale_out.nic_price": "100 $"}))
+    )
+    assert rows["price"] == (
+        "481600 $: GPUs, NICs; not stated: scale-up switches, leaf switches, scale-up cables, scale-out cables"
+    )
+    assert measure_rows(topo.measure(topo.build("ring", n=4)))["power"] == "not stated"
+
+
 def test_bad_input_is_said_at_once_and_writes_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     found = run("design", "compare", "hgx-h100", "nope.toml", "--out", tmp_path / "file")

@@ -45,8 +45,10 @@ def test_its_domains_are_not_to_be_chosen(racks: Path) -> None:
 def test_check_and_show(racks: Path) -> None:
     assert "no faults, as a file and as a graph of 2 domains (16 GPUs)" in run("design", "check", racks).out
     shown = run("design", "show", racks)
-    assert shown.code == 2
-    assert "is a graph file, not a design" in shown.err
+    assert shown.code == 0
+    assert "16 in 2 domains" in shown.out
+    results = run("design", "show", racks, "--json").answer["results"]
+    assert (results["numbers"], results["measures"]["bisection"]["scale-up"]["upper"]) == ({}, 4 * 450e9)
 
 
 def test_a_name_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "design-show/1": [
         *(("design", "show", name) for name in DESIGNS),
         ("design", "show", HGX, "--domains", "9", "--set", "scale_out.oversubscription=2"),
+        ("design", "show", HGX, "--set", "scale_out.switch_price='20000 $'", "--set", "chip.price='30000 $'"),
     ],
     "design-compare/1": [("design", "compare", "hgx-h100-8", "mi300x-8"), ("design", "compare", "gb200-nvl72")],
     "design-check/1": [("design", "check", name) for name in DESIGNS],
@@ -100,8 +101,15 @@ def test_a_design_of_ones_own(tmp_path: Path) -> None:
     path.write_text(MY_RACK[: MY_RACK.index("[scale_out]")])
     alone = run("design", "show", path, "--json").answer
     assert complaints(alone) == []
-    assert alone["results"]["gpus"] == 4
+    assert alone["results"]["measures"]["gpus"] == 4
     assert alone["inputs"]["domains"] == 1  # without a fabric one domain is all there is, and said so
+
+
+def test_a_graph_file(tmp_path: Path) -> None:
+    path = tmp_path / "torus.json"
+    topo.write(topo.build("torus", dims=(5, 5)), path)
+    assert complaints(run("design", "show", path, "--json").answer) == []
+    assert complaints(run("design", "compare", path, "--json").answer) == []
 
 
 def test_loads_from_a_file(tmp_path: Path) -> None:

@@ -198,6 +198,18 @@ def test_rail_only_of_a_design_is_the_bare_shape(tmp_path: Path) -> None:
     assert part[0] == part[1]
 
 
+@pytest.mark.parametrize(
+    ("keys", "nics"),
+    [("", 12), ("nics_per_gpu = 2", 24), ("ports_per_nic = 2\nplanes = 2", 12), ("ports_per_nic = 2", 12),
+     ("gpus_per_nic = 4", 4), ("ports_per_nic = 3\nplanes = 2", 12)],
+)  # fmt: skip
+@pytest.mark.parametrize("out", ["rail_optimised", "leaf_spine"])
+def test_nics_are_counted_once(keys: str, nics: int, out: str, tmp_path: Path) -> None:
+    graph = topo.load(design(tmp_path, out=out, out_more=f'{keys}\nnic_price = "1000 $"\nnic_power = "25 W"'), 2)
+    bill = topo.measure(graph).bill["NICs"]
+    assert (bill.units, bill.price, bill.power) == (nics, pytest.approx(1000.0 * nics), pytest.approx(25.0 * nics))
+
+
 # --- unequal domains -------------------------------------------------------------------------------------------------
 
 

@@ -229,7 +229,7 @@ BAD = [
     (("radix = 64", "radix = 1"), "scale_out.radix", 1, "greater than or equal to 2"),
     (("radix = 64", "radix = 64.5"), "scale_out.radix", 64.5, "integer"),
     (("oversubscription = 1.0", "oversubscription = 0"), "scale_out.oversubscription", 0, "finite number above zero"),
-    (("oversubscription = 1.0", "oversubscription = -2.0"), "scale_out.oversubscription", -2.0, "greater than 0"),
+    (("oversubscription = 1.0", "oversubscription = -2.0"), "scale_out.oversubscription", -2.0, "above zero"),
     (("oversubscription = 1.0", "oversubscription = true"), "scale_out.oversubscription", True, "number"),
     (("oversubscription = 1.0", 'oversubscription = "2"'), "scale_out.oversubscription", "2", "number"),
     (("oversubscription = 1.0", "oversubscription = inf"), "scale_out.oversubscription", float("inf"), "finite"),

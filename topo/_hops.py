@@ -1,0 +1,60 @@
+"""How many links lie between a source and a target? Breadth first from all targets at once, a bit each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topo._classes import ClassGraph
+
+__all__ = ["FAR", "fewest_hops", "hop_histogram"]
+
+#: Hops where there is no path.
+FAR = np.iinfo(np.int16).max
+_ROWS = 512
+
+
+def fewest_hops(graph: ClassGraph, n_nodes: int | None = None) -> NDArray[np.int16]:
+    """Return the fewest hops from the first nodes (all by default) to every target group, (targets, nodes).
+
+    FAR where there is no path.
+    """
+    n = graph.n_nodes if n_nodes is None else n_nodes
+    hops = np.full((n, graph.n_targets), FAR, dtype=np.int16)
+    for level, reached in enumerate(_levels(graph)):
+        new = np.unpackbits(reached[:n].view(np.uint8), axis=1, count=graph.n_targets, bitorder="little")
+        np.copyto(hops, np.int16(level), where=new.view(bool))
+    return hops.T
+
+
+def hop_histogram(graphs: Sequence[ClassGraph]) -> tuple[dict[int, int], int]:
+    """Return hops -> ordered pairs of ranks, each on the first class that joins it, and the pairs that none does."""
+    far = [fewest_hops(graph, graph.n_sources).T for graph in graphs]
+    n = len(graphs[0].source_group)
+    count = np.zeros(FAR + 1, dtype=np.intp)
+    for first in range(0, n, _ROWS):
+        rows = np.arange(first, min(first + _ROWS, n))
+        hops = np.full((len(rows), n), FAR, dtype=np.int16)
+        for graph, of_class in zip(graphs, far, strict=True):
+            hops = np.where(hops == FAR, of_class[graph.source_group[rows]][:, graph.target_group], hops)
+        hops[np.arange(len(rows)), rows] = 0
+        count += np.bincount(hops.ravel(), minlength=len(count))
+    return {h: int(count[h]) for h in np.flatnonzero(count).tolist() if 0 < h < FAR}, int(count[FAR])
+
+
+def _levels(graph: ClassGraph) -> Iterator[NDArray[np.uint64]]:
+    """Targets that are 0, 1, ... hops away from every node and no fewer, a bit each, (nodes, words)."""
+    own = np.arange(graph.n_targets)
+    new = np.zeros((graph.n_nodes, -(-graph.n_targets // 64)), dtype=np.uint64)
+    new[graph.n_sources + own, own // 64] = np.uint64(1) << (own % 64).astype(np.uint64)
+    reached = new.copy()
+    tails, first = np.unique(graph.tail, return_index=True)
+    while new.any():
+        yield new
+        next_ = np.zeros_like(new)
+        if len(tails):
+            next_[tails] = np.bitwise_or.reduceat(new[graph.head], first, axis=0) & ~reached[tails]
+        reached |= next_
+        new = next_
