@@ -11,13 +11,14 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
+from matplotlib.patches import FancyBboxPatch, Patch, Polygon, Rectangle
 from matplotlib.ticker import PercentFormatter
 
 from collectives import Cost
-from figures._boxes import Spot
-from figures._layout import Layout, lay_out
+from figures._layout import lay_out
+from figures._page import Layout
 from figures._scene import Scene, scene
+from figures._spots import Cell, Spot
 from figures._style import BLUE, GREEN, GREY, INK, LOAD, ORANGE, PALE, PURPLE, VERMILION, house, root_figure, title
 from figures._wires import Wire, run
 from figures._words import counted
@@ -33,7 +34,9 @@ _NODES = {
     "other": ("white", INK, "other"),
 }  # fmt: skip
 _LINKS = {"scale-up": BLUE, "scale-out": VERMILION, "pcie": PURPLE, "other": GREY}
+_TWIST = ORANGE  # of a wrap that comes back shifted
 _TITLE_SIZE = 12.0
+_HALO = {"boxstyle": "square,pad=0.15", "facecolor": PALE, "edgecolor": "none"}
 
 
 def draw_topology(graph: nx.Graph[str] | Fabric, cost: Cost | None = None, ax: Axes | None = None) -> Axes:
@@ -79,8 +82,9 @@ def draw_topology(graph: nx.Graph[str] | Fabric, cost: Cost | None = None, ax: A
         _draw_nodes(ax, seen, layout, zoom)
         for t in layout.texts:
             ax.text(
-                t.x, t.y, t.text, fontsize=t.size * zoom, ha=t.ha, va=t.va, rotation=t.rotation, color=INK, zorder=6
-            )
+                t.x, t.y, t.text, fontsize=t.size * zoom, ha=t.ha, va=t.va, rotation=t.rotation, color=INK, zorder=6,
+                bbox=_HALO if t.halo else None,
+            )  # fmt: skip
         _draw_keys(ax, seen, layout, cost, zoom)
         title(
             ax,
@@ -111,10 +115,14 @@ def _draw_frames(ax: Axes, layout: Layout, zoom: float) -> None:
     for frame in layout.frames:
         s = frame.spot
         edge = {"edgecolor": GREY, "linestyle": (0, (3, 2))} if frame.elided else {"edgecolor": INK, "linestyle": "-"}
+        if frame.faint:
+            edge["edgecolor"] = "#C9CED3"
         ax.add_patch(FancyBboxPatch(
             (s.x - s.w / 2, s.y - s.h / 2), s.w, s.h, boxstyle="round,pad=0,rounding_size=3", linewidth=0.9 * zoom,
             facecolor="white" if frame.elided else PALE, zorder=4 if frame.elided else 0, gid="frame", **edge,
         ))  # fmt: skip
+    for sheet in layout.sheets:
+        ax.add_patch(Polygon(sheet, facecolor="#E2E7EB", edgecolor="#AEB6BD", linewidth=0.6 * zoom, zorder=1, alpha=0.8))
     for s in layout.trays:
         ax.add_patch(_rectangle(s, facecolor="white", edgecolor="#C9CED3", linewidth=0.5 * zoom, zorder=1))
 
@@ -127,10 +135,11 @@ def _draw_wires(ax: Axes, wires: Sequence[Wire], zoom: float) -> None:
     """Draw the lines, wider for more bandwidth, the busier on top."""
     most = max((wire.bandwidth for wire in wires if not wire.elided), default=0.0)
     wires = sorted(wires, key=lambda wire: wire.utilisation or 0.0)
-    most_wide = 2.1 * min(1.0, (40 / max(1, sum(wire.trunk for wire in wires))) ** 0.5)  # many lines: all thinner
+    thin = max(0.2, min(1.0, (40 / max(1, sum(wire.trunk for wire in wires))) ** 0.5))  # many lines: all thinner
     share = [min(1.0, wire.bandwidth / most if most else 0.0) ** 0.5 for wire in wires]
-    widths = [zoom * min(wire.room, 0.5 + most_wide * s) for wire, s in zip(wires, share, strict=True)]
-    colours = [_LINKS[w.kind] if w.utilisation is None else LOAD(min(1.0, w.utilisation)) for w in wires]
+    widths = [zoom * min(wire.room, max(0.4, 0.5 * thin**0.5) + 2.1 * thin * s) for wire, s in zip(wires, share, strict=True)]
+    colours = [LOAD(min(1.0, w.utilisation)) if w.utilisation is not None else _TWIST if w.twisted else _LINKS[w.kind]
+               for w in wires]  # fmt: skip
     lines = LineCollection([w.points for w in wires], colors=colours, linewidths=widths, zorder=2, capstyle="butt",
                            joinstyle="round", alpha=0.9)  # fmt: skip
     lines.set_gid("links")
@@ -138,28 +147,46 @@ def _draw_wires(ax: Axes, wires: Sequence[Wire], zoom: float) -> None:
 
 
 def _looks(seen: Scene, layout: Layout) -> dict[str, str]:
-    """Return a row of `_NODES` for every node that is drawn."""
-    hubs, looks = seen.hubs, {}
+    """Return a row of `_NODES` for every node or cell that is drawn."""
+    up = {node for link in seen.links if link.kind == "scale-up" for node in link.ends}
+    looks = {name: cell.kind for name, cell in layout.cells.items()}
     for node in layout.spots:
         if node in seen.kinds:
-            inside = seen.kinds[node] == "switch" and layout.level[node] == 0
-            looks[node] = ("scale-up" if node in hubs else "pcie") if inside else seen.kinds[node]
+            pcie = seen.kinds[node] == "switch" and layout.level[node] == 0 and node not in up
+            looks[node] = "pcie" if pcie else seen.kinds[node]
+            if looks[node] == "switch" and node in up:
+                looks[node] = "scale-up"
     return looks
 
 
 def _draw_nodes(ax: Axes, seen: Scene, layout: Layout, zoom: float) -> None:
     for node, look in _looks(seen, layout).items():
         s, (fill, edge, _) = layout.spots[node], _NODES[look]
-        ax.add_patch(_rectangle(s, facecolor=fill, edgecolor=edge, linewidth=0.6 * zoom, zorder=4,
-                                gid=seen.kinds[node]))  # fmt: skip
-        if node in seen.ranks and s.w > 12:
-            ax.text(s.x, s.y, str(seen.ranks[node]), fontsize=7.5 * zoom, ha="center", va="center_baseline",
-                    color="white", zorder=6)  # fmt: skip
+        looks: dict[str, object] = {"facecolor": fill, "edgecolor": edge, "linewidth": 0.6 * zoom, "zorder": 4}
+        text = str(seen.ranks[node]) if node in seen.ranks and s.w > 12 else ""
+        if node in layout.cells:
+            text = layout.cells[node].text
+            _draw_depth(ax, s, layout.cells[node], looks)
+        ax.add_patch(_rectangle(s, gid=seen.kinds.get(node, "cell"), **looks))
+        if text:
+            dark = look in ("gpu", "host", "cpu")
+            ax.text(s.x, s.y, text, fontsize=(7.5 if node in seen.ranks else 7.0) * zoom, ha="center",
+                    va="center_baseline", color="white" if dark else INK, zorder=6)  # fmt: skip
+
+
+def _draw_depth(ax: Axes, s: Spot, cell: Cell, looks: dict[str, object]) -> None:
+    """Draw the top and the right of a block, which make it a cube."""
+    left, right, low, high, d = s.x - s.w / 2, s.x + s.w / 2, s.y - s.h / 2, s.y + s.h / 2, cell.depth
+    for corners in (((left, high), (left + d, high + d), (right + d, high + d), (right, high)),
+                    ((right, low), (right + d, low + d), (right + d, high + d), (right, high))):  # fmt: skip
+        if d:
+            ax.add_patch(Polygon(corners, **looks))  # type: ignore[arg-type]
 
 
 def _draw_keys(ax: Axes, seen: Scene, layout: Layout, cost: Cost | None, zoom: float) -> None:
     """Explain colours below the drawing: nodes, and links by kind or by load."""
     present = set(_looks(seen, layout).values())
+    twisted = any(path.twisted for path in layout.paths.values())
     keys: list[Patch | Line2D] = [
         Patch(facecolor=fill, edgecolor=edge, linewidth=0.6 * zoom, label=label)
         for name, (fill, edge, label) in _NODES.items() if name in present
@@ -168,6 +195,7 @@ def _draw_keys(ax: Axes, seen: Scene, layout: Layout, cost: Cost | None, zoom: f
         kinds = dict.fromkeys(link.kind for link in seen.links)
         keys += [Line2D([], [], color=_LINKS[kind], linewidth=2 * zoom, label=f"{kind} link")
                  for kind in _LINKS if kind in kinds]  # fmt: skip
+        keys += [Line2D([], [], color=_TWIST, linewidth=2 * zoom, label="twisted wrap")] if twisted else []
     if keys:
         ax.legend(handles=keys, loc="lower left", bbox_to_anchor=(14.0, 4.0 if cost is None else 42.0),
                   bbox_transform=ax.transData, ncols=len(keys), fontsize=7.5 * zoom, borderaxespad=0.0, borderpad=0.0,
@@ -193,5 +221,7 @@ def _heading(seen: Scene, cost: Cost | None) -> str:
     if cost is not None:
         by = "the path of one flow" if cost.bottleneck_kind == "path" else cost.bottleneck_kind
         return f"{head}, {cost.kind.replace('_', '-')} bound by {by}"
+    if seen.network:
+        return f"{head} on {counted(len(seen.network), 'switch')}"
     rows = [level.count for level in seen.levels]
     return f"{head} under {', '.join(rows)}" if rows else head

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from figures._boxes import Spot
-from figures._layout import Layout
-from figures._scene import Link, Scene
+from figures._graph import Link
+from figures._page import Layout
+from figures._scene import Scene
+from figures._spots import Path, Point, Spot
 
 __all__ = ["Wire", "run"]
 
-Point = tuple[float, float]
 Key = tuple[str, int]  # a drawn node and 0, or a box's name and the side its cables leave on
 
 
@@ -21,8 +21,9 @@ Key = tuple[str, int]  # a drawn node and 0, or a box's name and the side its ca
 class Wire:
     """A line, and what it stands for: kind, bandwidth per direction [bytes/s] of all its links, the busiest's use.
 
-    `trunk`: it runs between boxes and rows; `elided`: it ends at what stands for several
-    nodes; `room`: width [points] at which it would run into its neighbour.
+    `trunk`: it does not go straight to a switch in its box; `elided`: it ends at what stands for several
+    nodes; `room`: width [points] at which it would run into its neighbour; `twisted`: it
+    goes round a torus and comes back shifted.
     """
 
     points: tuple[Point, ...]
@@ -32,26 +33,33 @@ class Wire:
     trunk: bool = False
     elided: bool = False
     room: float = math.inf
+    twisted: bool = False
 
 
 def run(scene: Scene, layout: Layout) -> list[Wire]:
     """Return the lines of a scene that is laid out."""
     wires: list[Wire] = []
+    within: dict[tuple[str, str] | Path, list[Link]] = {}
     bundles: dict[tuple[Key, Key], list[Link]] = {}
-    lanes = _Hubs(scene)
     for link in scene.links:
         ends = [layout.stands_for.get(node) for node in link.ends]
         a, b = ends
         if a is None or b is None or a == b:
             continue
         if a in layout.home and layout.home.get(a) == layout.home.get(b):
-            points, room = lanes.inside(layout, a, b)
-            wires.append(_wire(points, [link], room=room))
+            within.setdefault(layout.paths.get(link.ends) or ((a, b) if (b, a) not in within else (b, a)), []).append(link)
         else:
             keys = (_key(layout, a), _key(layout, b))
-            if layout.level[a] > layout.level[b]:
+            if _level(layout, keys[0]) > _level(layout, keys[1]):
                 keys = keys[::-1]
             bundles.setdefault(keys if keys[::-1] not in bundles else keys[::-1], []).append(link)
+    lanes = _Hubs(scene)
+    for way, links in within.items():
+        if isinstance(way, Path):
+            wires += [_wire(line, links, trunk=True, twisted=way.twisted) for line in way.lines]
+        else:
+            points, room = lanes.inside(layout, *way)
+            wires.append(_wire(points, links, room=room, trunk=not set(way) & set(lanes.number)))
     return wires + _bundled(layout, bundles)
 
 
@@ -62,6 +70,8 @@ def _wire(points: Iterable[Point], links: list[Link], **more: Any) -> Wire:
 
 def _key(layout: Layout, node: str) -> Key:
     side = layout.side.get(node, 0)
+    if layout.home.get(node) in layout.sealed:
+        return f"\0box{layout.home[node]}", 0
     return (f"\0box{layout.home[node]}", side) if side else (node, 0)
 
 
@@ -76,6 +86,8 @@ class _Hubs:
         if a in self.number and b not in self.number:
             a, b = b, a
         at, to = layout.spots[a], layout.spots[b]
+        if b in self.number and at.x > to.x - to.w / 2 and at.x < to.x + to.w / 2:
+            return ((at.x, at.y), (at.x, to.y)), math.inf  # straight up to a bar above
         if b not in self.number or a in self.number or layout.side.get(a, 0) == 0:
             return ((at.x, at.y), (to.x, to.y)), math.inf
         i, n = self.number[b]

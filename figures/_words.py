@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from topo.units import format_quantity
 
 if TYPE_CHECKING:
-    from figures._scene import Group, Link
+    from figures._graph import Link
+    from figures._scene import Group
+    from figures._spots import Box
 
-__all__ = ["abbreviated", "captions", "counted", "describe", "shortened", "text_width"]
+__all__ = ["abbreviated", "captions", "counted", "describe", "rates", "shortened", "text_width"]
 
 _PLURALS = {"leaf": "leaves"}
 
@@ -57,25 +59,26 @@ def describe(group: Group, inside: Sequence[Link], planes: Mapping[str, int]) ->
                 each[gpu] += link.bandwidth
         n = sum(planes[hub] for hub in group.hubs)
         how = counted(n, "switch plane" if n > len(group.hubs) else "switch") if n else "switched"
-        return f"{how}, {_range(each.values())} per GPU"
+        return f"{how}, {rates(each.values())} per GPU"
     full = len(up) == len(gpus) * (len(gpus) - 1) // 2
     return (
-        f"{'full mesh' if full else counted(len(up), 'direct link')}, {_range(link.bandwidth for link in up)} per pair"
+        f"{'full mesh' if full else counted(len(up), 'direct link')}, {rates(link.bandwidth for link in up)} per pair"
     )
 
 
-def _range(values: Iterable[float]) -> str:
+def rates(values: Iterable[float]) -> str:
+    """Return bandwidths as one or as a range."""
     found = sorted(set(values))
     low, high = (format_quantity(value, "bandwidth", 3) for value in (found[0], found[-1]))
     return low if low == high else f"{low} .. {high}"
 
 
-def captions(groups: Sequence[Group], inside: Sequence[bool], notes: Sequence[str], wired: bool) -> list[str]:
-    """Return what is said below the boxes: notes that have no room inside, those of all once."""
+def captions(groups: Sequence[Group], boxes: Sequence[Box], wired: bool) -> list[str]:
+    """Return what is said below the boxes: what has no room inside, that of all once."""
     said: dict[str, list[str]] = {}
-    for group, room, note in zip(groups, inside, notes, strict=True):
-        if note and not room:
-            said.setdefault(note, []).append(group.label)
+    for group, box in zip(groups, boxes, strict=True):
+        if box.say and not box.notes:
+            said.setdefault(box.say, []).append(group.label)
     lines = []
     for note, labels in list(said.items())[:4]:
         more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
