@@ -8,9 +8,9 @@ from itertools import zip_longest
 
 from figures._scene import Group
 from figures._spots import Box, Spot
-from figures._words import text_width
+from figures._words import counted, text_width
 
-__all__ = ["arrange", "columns", "sides"]
+__all__ = ["arrange", "columns", "label", "sides"]
 
 MOST_GPUS = 96
 _GAP, _PAD = 4.0, 5.0
@@ -47,6 +47,11 @@ def sides(group: Group, core: Box, mesh: bool) -> dict[str, int]:
     return found | {nic: -1 if i < half else 1 for i, nic in enumerate(group.nics)}
 
 
+def label(group: Group, hidden: int) -> str:
+    """Return what is written below a box: its name, and how many of its GPUs are not drawn."""
+    return group.label + (f" (+{counted(hidden, 'GPU')})" if hidden else "")
+
+
 def arrange(group: Group, core: Box, trunks: tuple[int, int]) -> Box:
     """Put the rest of a box around its GPUs: NICs at the sides, PCIe and CPUs below, cable channels.
 
@@ -65,7 +70,12 @@ def arrange(group: Group, core: Box, trunks: tuple[int, int]) -> Box:
     nic_side = 9.0 + _GAP if group.nics else 0.0
     left, bottom = _PAD + channel[0] + nic_side, _PAD + _others_height(group)
     width = left + core.width + nic_side + channel[1] + _PAD
-    extra = max(0.0, text_width(group.label, 8.0) - width, 20.0 * min(len(group.others), 6) + 2 * _PAD - width) / 2
+    extra = (
+        max(
+            0.0, text_width(label(group, core.hidden), 8.0) - width, 20.0 * min(len(group.others), 6) + 2 * _PAD - width
+        )
+        / 2
+    )
     left, width = left + extra, width + 2 * extra
     inner = (left - nic_side - 1.0, left + core.width + nic_side + 1.0)
     core = core.moved(left, bottom)
@@ -74,12 +84,12 @@ def arrange(group: Group, core: Box, trunks: tuple[int, int]) -> Box:
     return replace(core, width=width, height=bottom + core.height + _PAD, spots=spots, inner=inner)
 
 
-def columns(group: Group, size: float, label: str) -> Box:
-    """Lay out GPUs in trays on both sides of their switches; `label` is set along a single one if that is long enough."""
+def columns(group: Group, size: float, note: str) -> Box:
+    """Lay out GPUs in trays on both sides of their switches; `note` is set along a single long one."""
     trays = _rows(group)
     pitch, tray_gap = size + 2.0, 3.0 if len(trays) > 1 else 0.0
     height = pitch * sum(map(len, trays)) + tray_gap * (len(trays) - 1)
-    long_enough = len(group.hubs) == 1 and bool(label) and text_width(label, 7.5) < height
+    long_enough = len(group.hubs) == 1 and bool(note) and text_width(note, 7.5) < height
     if not group.hubs:
         middle = 2.0 if len(group.gpus) > 1 else -size
     else:
@@ -99,9 +109,9 @@ def columns(group: Group, size: float, label: str) -> Box:
     wide = (middle - 2 * _GAP - 3.0 * (len(group.hubs) - 1)) / max(1, len(group.hubs))
     for i, hub in enumerate(group.hubs):
         spots[hub] = Spot(size + _GAP + wide / 2 + (wide + 3.0) * i, height / 2, wide, height)
-    notes = {group.hubs[0]: label} if long_enough else {}
+    notes = {group.hubs[0]: note} if long_enough else {}
     hidden = len(group.gpus) - len(_shown(group))
-    return Box(width, height, spots, (0.0, width), tuple(frames) if len(frames) > 1 else (), hidden, notes, say=label)
+    return Box(width, height, spots, (0.0, width), tuple(frames) if len(frames) > 1 else (), hidden, notes, say=note)
 
 
 def _nic_spots(group: Group, left: float, right: float, bottom: float, height: float) -> dict[str, Spot]:

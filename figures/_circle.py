@@ -99,7 +99,7 @@ def is_two_sided(part: Part) -> bool:
 
 
 def dragonfly(part: Part) -> Box:
-    """Groups on a circle, the routers of each on a small one, what hangs on a group outside of it."""
+    """Set groups on a circle, the routers of each on a small one, what hangs on a group outside of it."""
     groups = _groups(part)
     units = blocks([str(i) for i in range(len(groups))], _MOST_GROUPS)
     largest = max(len(nodes) for nodes in groups)
@@ -107,7 +107,7 @@ def dragonfly(part: Part) -> Box:
     size = 9.0 if len(part.nodes) <= _MOST_NAMED else 5.0
     small = max(1.3 * size, largest * (1.2 * size + 1.5) / (2 * math.pi)) if apart else 4.0
     half = small + size / 2 + 3.0 if apart else 10.0
-    radius = max(2.3 * half, len(units) * (2.5 * half + 4.0) / (2 * math.pi))
+    radius = max(2.3 * half, len(units) * (2.9 * half + 4.0) / (2 * math.pi))
     box, trays = Box(0.0, 0.0, {}, (0.0, 0.0)), []
     for i, unit in enumerate(units):
         way = _way(i, len(units))
@@ -134,7 +134,7 @@ def _sizes(groups: Sequence[Sequence[str]]) -> str:
 
 
 def two_rows(part: Part) -> Box:
-    """Groups of two sides in two rows that face each other, what hangs on a group beyond it."""
+    """Set groups of two sides in two rows that face each other, what hangs on a group beyond it."""
     groups = _groups(part)
     sides = nx.bipartite.sets(_quotient(part))
     rows = sorted((sorted(side) for side in sides), key=lambda side: side[0])

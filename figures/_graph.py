@@ -1,4 +1,4 @@
-"""What does a graph state of its nodes and links? Kinds, where a node stands, loads as utilisation; nothing is required."""
+"""What does a graph state of its nodes and links? Kinds, where a node stands, utilisation; nothing is required."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ class Mark:
 def mark_of(data: dict[str, Any]) -> Mark:
     """Return where a node stands, from its attributes as `nodes_of` gives them."""
     at, level = data.get("coordinates"), data.get("level")
-    return Mark(at if isinstance(at, tuple) else None, data.get("group"), data.get("domain"), level if isinstance(level, int) else 1,
-                data.get("plane"))  # fmt: skip
+    return Mark(
+        at if isinstance(at, tuple) else None, data.get("group"), data.get("domain"),
+        level if isinstance(level, int) else 1, data.get("plane"),
+    )  # fmt: skip
 
 
 def nodes_of(graph: nx.Graph[str] | Fabric) -> dict[str, dict[str, Any]]:

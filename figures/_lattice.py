@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from figures._graph import Link
 from figures._spots import Box, Cell, Part, Path, Point, Spot, ends_cell, framed
@@ -20,7 +21,7 @@ _MOST_ARCS = 6  # routers of a row in which every link is an arc
 
 @dataclass(frozen=True)
 class Grid:
-    """A lattice cut to blocks: its axes longer than one, their sides, sides of a block, which have every pair linked."""
+    """A lattice cut to blocks: axes longer than one, their sides, sides of a block, which have every pair linked."""
 
     axes: tuple[int, ...]
     sides: tuple[int, ...]
@@ -70,7 +71,7 @@ def lattice(part: Part) -> Box:
     for link in part.links:
         if (path := _path(link, grid, vectors, size)) is not None:
             box.paths[link.ends] = path
-    sheets = _sheets(grid.cells, vectors, size) if len(grid.cells) == 3 and deep else ()
+    sheets = _sheets(grid.cells, vectors, size) if len(grid.cells) == 3 and deep and set(grid.cells) != {2} else ()
     return framed(replace(box, sheets=sheets), 3.0)
 
 
@@ -79,7 +80,9 @@ def _grid(part: Part) -> Grid:
     values = [sorted(set(column)) for column in zip(*points, strict=True)]
     axes = tuple(axis for axis, found in enumerate(values) if len(found) > 1)
     place = {axis: {value: i for i, value in enumerate(values[axis])} for axis in axes}
-    at = {node: tuple(place[axis][point[axis]] for axis in axes) for node, point in zip(part.nodes, points, strict=True)}
+    at = {
+        node: tuple(place[axis][point[axis]] for axis in axes) for node, point in zip(part.nodes, points, strict=True)
+    }
     sides = tuple(len(values[axis]) for axis in axes)
     steps: list[set[int]] = [set() for _ in axes]
     for a, b in (link.ends for link in part.links):
@@ -92,13 +95,11 @@ def _grid(part: Part) -> Grid:
 
 def _block(sides: tuple[int, ...], part: Part) -> tuple[int, ...]:
     """Return the sides of the smallest block by which a lattice fits: cubes, of many short axes the fastest ones."""
-    if len(sides) > 3:
-        candidates: Iterator[tuple[int, ...]] = (
-            (*sides[:gone], *(1,) * (len(sides) - gone)) for gone in range(len(sides))
-        )
-    else:
-        candidates = (tuple(min(edge, n) for n in sides) for edge in range(1, max(sides) + 1))
-    return next(block for block in candidates if _fits(sides, block, part))
+    fast = ((*sides[:gone], *(1,) * (len(sides) - gone)) for gone in range(len(sides) if len(sides) > 3 else 0))
+    thin = [n <= 4 and 8 * n < max(sides) for n in sides]  # so short an axis stays as it is
+    cubes = (tuple(1 if keep else min(edge, n) for keep, n in zip(thin, sides, strict=True))
+             for edge in range(1, max(sides) + 1))  # fmt: skip
+    return next((block for block in chain(fast, cubes) if _fits(sides, block, part)), sides)
 
 
 def _fits(sides: tuple[int, ...], block: tuple[int, ...], part: Part) -> bool:
@@ -124,8 +125,8 @@ def _vectors(cells: Sequence[int], size: float, ends: bool) -> list[Point]:
     vectors: list[Point] = [(0.0, 0.0)] * len(cells)
     pitch = (3.3 if ends else 2.4) * size
     if len(longer) < 3:
-        for axis, step in zip(longer, ((pitch, 0.0), (0.0, -pitch)), strict=False):
-            vectors[axis] = step
+        for axis, vector in zip(longer, ((pitch, 0.0), (0.0, -pitch)), strict=False):
+            vectors[axis] = vector
         return vectors
     across, back, up = longer[0], *sorted(longer[1:3])
     n, step = cells[back], size + (14.0 if ends else 4.0)
@@ -134,7 +135,8 @@ def _vectors(cells: Sequence[int], size: float, ends: bool) -> list[Point]:
     vectors[up] = (0.0, step * (n - 1) + max(24.0, 2.6 * size) + (8.0 if ends else 0.0))
     reach = [sum(vectors[a][i] * (cells[a] - 1) for a in (across, back, up)) for i in (0, 1)]
     for place, axis in enumerate(longer[3:]):
-        i, step = place % 2, reach[place % 2] + 3.0 * size
+        i = place % 2
+        step = reach[i] + 3.0 * size
         skew = 0.12 * reach[1 - i]  # else lines of this axis would run over nodes
         vectors[axis] = (step, skew) if i == 0 else (skew, step)
         reach[i] += step * (cells[axis] - 1)
@@ -183,8 +185,8 @@ def _among(
     """Of a row with every pair linked: an arc over what lies between, one bar where there are many."""
     apart = b[axis] - a[axis]
     if flat and grid.cells[axis] <= _MOST_ARCS:
-        high = 0.0 if apart == 1 else size * 0.5 + 3.0 + 0.45 * size * (apart - 2)
-        return _arc(_point(a, vectors), _point(b, vectors), high) if high else None
+        tall = size * 0.5 + 3.0 + 0.45 * size * (apart - 2)
+        return _arc(_point(a, vectors), _point(b, vectors), tall) if apart > 1 else None
     first, last = list(a), list(a)
     first[axis], last[axis] = 0, grid.cells[axis] - 1
     low, high = _point(first, vectors), _point(last, vectors)
@@ -276,8 +278,10 @@ def _said(part: Part, grid: Grid) -> str:
     if any(grid.full):
         bars = any(f and n > _MOST_ARCS for f, n in zip(grid.full, grid.cells, strict=True)) or len(grid.cells) > 2
         name = f"{size}, {'a double line joins every pair of its row' if bars else 'every row fully joined'}"
-    elif set(grid.sides) == {2} and len(grid.sides) > 2:
-        name = f"hypercube of {len(grid.sides)} dimensions"
+    elif set(grid.sides) == {2}:
+        name = {1: "a pair", 2: "2 x 2"}.get(len(grid.sides), f"hypercube of {len(grid.sides)} dimensions")
+    elif len(grid.sides) == 1:
+        name = f"line of {size} {nodes}"
     else:
         open_ends = [axis for axis, n in enumerate(grid.sides) if n > 2 and axis not in turns]
         name = f"{size} {'torus' if not open_ends else 'mesh'}"
@@ -285,9 +289,11 @@ def _said(part: Part, grid: Grid) -> str:
             name += f" that wraps on axis {', '.join(str(grid.axes[axis]) for axis in sorted(turns))}"
     shifts = sorted({(axis, other, shift[other]) for axis, found in turns.items() for shift in found
                      for other in range(len(shift)) if shift[other]})  # fmt: skip
-    if shifts:
-        to = [f"of axis {grid.axes[axis]} shift axis {grid.axes[other]} by {shift}" for axis, other, shift in shifts]
-        name += f", wraps {', '.join(to)}"
+    ways: dict[tuple[int, int], list[str]] = {}
+    for axis, other, shift in shifts:
+        ways.setdefault((other, shift), []).append(str(grid.axes[axis]))
+    for (other, shift), axes in ways.items():
+        name += f", wraps of axis {' and '.join(axes)} shift axis {grid.axes[other]} by {shift}"
     if math.prod(grid.block) > 1:
         sides = " x ".join(str(b) for b in grid.block) if len(grid.sides) < 4 else f"{math.prod(grid.block)}"
         name += f"; each block: {sides}{'' if len(grid.sides) < 4 else ' ' + nodes}"

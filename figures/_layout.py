@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from figures._boxes import arrange, columns, sides
+from figures._boxes import arrange, columns, label, sides
 from figures._graph import Link
 from figures._page import Frame, Layout, Text
 from figures._pictures import picture
@@ -14,7 +14,7 @@ from figures._rows import MORE, kept, place_rows, rows_of, stood_for
 from figures._scene import Group, Scene
 from figures._server import is_server, server
 from figures._spots import Box, Part, Spot
-from figures._words import captions, counted, describe, shortened, text_width
+from figures._words import captions, counted, describe, shortened, text_width, wrapped
 
 __all__ = ["lay_out"]
 
@@ -38,9 +38,10 @@ def lay_out(scene: Scene, foot: float) -> Layout:
     room = max(needed, rows.width, network.width if network else 0.0, _NARROWEST - lead - _MARGIN)
     lines = captions(scene.groups, boxes, bool(scene.links))
     lines[:0] = [network.say] if network and network.say else []
+    lines = [part for line in lines for part in wrapped(line, lead + room - _MARGIN, 7.0)]
     floor = foot + 11.0 * len(lines) + (18.0 if boxes else 8.0)
     first = floor - (22.0 if boxes else 12.0)
-    draft.texts += [Text(_MARGIN, first - 11.0 * i, shortened(text, lead + room - _MARGIN, 7.0), 7.5, "left")
+    draft.texts += [Text(_MARGIN, first - 11.0 * i, text, 7.5, "left")
                     for i, text in enumerate(lines)]  # fmt: skip
     top = _place_boxes(draft, scene.groups, boxes, keep, (lead, room), floor)
     if network:
@@ -86,7 +87,7 @@ def _kept_boxes(widths: Sequence[float]) -> list[int]:
 
 def _boxes(scene: Scene, draft: Layout, inside: Sequence[Sequence[Link]]) -> list[Box]:
     boxes = []
-    size = 15.0 if scene.n_ranks <= 64 and len(scene.groups) < 3 or scene.n_ranks <= 16 else 8.0
+    size = 15.0 if (scene.n_ranks <= 64 and len(scene.groups) < 3) or scene.n_ranks <= 16 else 8.0
     outward = _outward(scene, draft)
     room = min(560.0, _WIDEST / min(3, max(1, len(scene.groups))) - 20.0)
     for i, group in enumerate(scene.groups):
@@ -144,8 +145,7 @@ def _place_box(draft: Layout, group: Group, box: Box, i: int, x: float, floor: f
         draft.sealed.add(i)
         draft.spots[name], draft.stands_for[name], draft.level[name] = frame, name, 0
     draft.channels[i] = (x + box.inner[0], x + box.inner[1], floor + box.height)
-    more = f" (+{counted(box.hidden, 'GPU')})" if box.hidden else ""
-    draft.texts.append(Text(x + box.width / 2, floor - 9.0, shortened(group.label + more, box.width + 6.0, 8.0)))
+    draft.texts.append(Text(x + box.width / 2, floor - 9.0, shortened(label(group, box.hidden), box.width + 6.0, 8.0)))
     draft.level.update(dict.fromkeys(box.spots, 0))
     _place(draft, box, i, x, floor)
 

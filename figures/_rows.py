@@ -1,4 +1,4 @@
-"""Which switch stands where in the rows of a fabric? Pods and planes side by side, what is too much elided; in points."""
+"""Which switch stands where in the rows of a fabric? Pods and planes side by side, too much elided; in points."""
 
 from __future__ import annotations
 
@@ -161,7 +161,9 @@ def place_rows(draft: Layout, scene: Scene, rows: Rows, span: tuple[float, float
     """Set the rows over a floor, the pods and planes around them; return the top."""
     top, edges = floor, []
     if scene.hanging and rows.slots:
-        elided = [Slot(f"{MORE}{b.label}", b.elided, (b.left + b.right) / 2, 1.0, "more") for b in rows.blocks if b.elided]
+        elided = [
+            Slot(f"{MORE}{b.label}", b.elided, (b.left + b.right) / 2, 1.0, "more") for b in rows.blocks if b.elided
+        ]
         top += _hang(draft, scene, [*rows.slots[0], *elided], span, floor)
     for row, slots in enumerate(rows.slots, start=1):
         bottom = top + (30.0 if row == 1 and scene.hanging else 72.0 if row == 1 else 60.0) + _arches(scene, row - 1)
@@ -180,7 +182,8 @@ def place_rows(draft: Layout, scene: Scene, rows: Rows, span: tuple[float, float
             spot = Spot(left + wide / 2, (low + high) / 2 + 3.0, wide - 4.0, high - low + 18.0)
             draft.frames.append(Frame(spot, faint=True))
             draft.texts.append(Text(spot.x, (low + high) / 2, block.label, 7.5, halo=True))
-    return top + (_arches(scene, len(rows.slots)) if rows.slots else 0.0)
+    closed = any(block.rows[1] == len(rows.slots) for block in rows.blocks)
+    return top + (_arches(scene, len(rows.slots)) if rows.slots else 0.0) + (12.0 if closed else 0.0)
 
 
 def _arches(scene: Scene, row: int) -> float:

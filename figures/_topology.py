@@ -122,7 +122,9 @@ def _draw_frames(ax: Axes, layout: Layout, zoom: float) -> None:
             facecolor="white" if frame.elided else PALE, zorder=4 if frame.elided else 0, gid="frame", **edge,
         ))  # fmt: skip
     for sheet in layout.sheets:
-        ax.add_patch(Polygon(sheet, facecolor="#E2E7EB", edgecolor="#AEB6BD", linewidth=0.6 * zoom, zorder=1, alpha=0.8))
+        ax.add_patch(
+            Polygon(sheet, facecolor="#E2E7EB", edgecolor="#AEB6BD", linewidth=0.6 * zoom, zorder=1, alpha=0.8)
+        )
     for s in layout.trays:
         ax.add_patch(_rectangle(s, facecolor="white", edgecolor="#C9CED3", linewidth=0.5 * zoom, zorder=1))
 
@@ -137,7 +139,9 @@ def _draw_wires(ax: Axes, wires: Sequence[Wire], zoom: float) -> None:
     wires = sorted(wires, key=lambda wire: wire.utilisation or 0.0)
     thin = max(0.2, min(1.0, (40 / max(1, sum(wire.trunk for wire in wires))) ** 0.5))  # many lines: all thinner
     share = [min(1.0, wire.bandwidth / most if most else 0.0) ** 0.5 for wire in wires]
-    widths = [zoom * min(wire.room, max(0.4, 0.5 * thin**0.5) + 2.1 * thin * s) for wire, s in zip(wires, share, strict=True)]
+    widths = [
+        zoom * min(wire.room, max(0.4, 0.5 * thin**0.5) + 2.1 * thin * s) for wire, s in zip(wires, share, strict=True)
+    ]
     colours = [LOAD(min(1.0, w.utilisation)) if w.utilisation is not None else _TWIST if w.twisted else _LINKS[w.kind]
                for w in wires]  # fmt: skip
     lines = LineCollection([w.points for w in wires], colors=colours, linewidths=widths, zorder=2, capstyle="butt",

@@ -47,7 +47,9 @@ def run(scene: Scene, layout: Layout) -> list[Wire]:
         if a is None or b is None or a == b:
             continue
         if a in layout.home and layout.home.get(a) == layout.home.get(b):
-            within.setdefault(layout.paths.get(link.ends) or ((a, b) if (b, a) not in within else (b, a)), []).append(link)
+            within.setdefault(layout.paths.get(link.ends) or ((a, b) if (b, a) not in within else (b, a)), []).append(
+                link
+            )
         else:
             keys = (_key(layout, a), _key(layout, b))
             if _level(layout, keys[0]) > _level(layout, keys[1]):

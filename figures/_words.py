@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from figures._scene import Group
     from figures._spots import Box
 
-__all__ = ["abbreviated", "captions", "counted", "describe", "rates", "shortened", "text_width"]
+__all__ = ["abbreviated", "captions", "counted", "describe", "rates", "shortened", "text_width", "wrapped"]
 
 _PLURALS = {"leaf": "leaves"}
 
@@ -87,6 +87,18 @@ def captions(groups: Sequence[Group], boxes: Sequence[Box], wired: bool) -> list
     if wired:
         lines.append("line width: square root of bandwidth, bundled cables added up")
     return lines
+
+
+def wrapped(text: str, width: float, size: float) -> list[str]:
+    """Return a text in lines of the room they have."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer, size) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return [shortened(line, width, size) for line in lines]
 
 
 def shortened(text: str, width: float, size: float) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from rackbound import collectives, figures, placement, serving, topo
 
@@ -15,12 +16,30 @@ MODEL = "deepseek-v3"
 DESIGNS = ("hgx-h100-8", "hgx-b200-8", "mi300x-8", "gb200-nvl72", "gb300-nvl72")
 WIDTHS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 73, 80, 88, 96, 104, 112, 120, 128, 136, 144)
 
+#: File -> shape, its parameters, and the collective whose loads colour the links.
+SHAPES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "ring": ("ring", {"n": 12}, ""),
+    "torus-2d": ("torus", {"dims": (4, 8)}, ""),
+    "torus-twisted": ("torus", {"dims": (4, 4, 8), "twist": {(0, 2): 4, (1, 2): 4}}, ""),
+    "torus-loaded": ("torus", {"dims": (4, 4, 8)}, "all_to_all"),
+    "torus-v5p": ("torus", {"dims": (16, 16, 24)}, ""),
+    "hypercube": ("hypercube", {"dim": 5}, ""),
+    "cube-mesh": ("hybrid_cube_mesh", {"bandwidth": "25 GB/s", "pcie": "16 GB/s"}, ""),
+    "two-level": ("two_level", {"bandwidth": "28 GB/s"}, ""),
+    "fat-tree": ("fat_tree", {"k": 4}, ""),
+    "planes": ("multi_plane_fat_tree", {"planes": 4, "k": 4}, ""),
+    "hyperx": ("hyperx", {"dims": (4, 4), "hosts": 2}, "all_to_all"),
+    "dragonfly": ("dragonfly", {"a": 4, "p": 2, "h": 2}, ""),
+    "slim-fly": ("slim_fly", {"q": 5}, ""),
+    "random-regular": ("random_regular", {"n": 20, "degree": 4, "hosts": 2}, ""),
+}
+
 
 def main(folder: Path) -> list[Path]:
     """Write every figure into a folder and return the files."""
     model, work = serving.load_model(MODEL), serving.Workload(context=4096, batch_per_gpu=114)
     racks = topo.load("gb200-nvl72", domains=2)
-    written = []
+    written = _shapes(folder)
     for name, file in (("gb200-nvl72", "topology-gb200x2"), ("mi300x-8", "topology-mi300x2")):
         graph = topo.load(name, domains=2)
         axes = figures.draw_topology(graph, collectives.cost(graph, "all_to_all", 1e9))
@@ -39,6 +58,15 @@ def main(folder: Path) -> list[Path]:
     axes = figures.draw_bounds(DESIGNS, list(bounds.values()), model_experts=model.n_experts, model_name=MODEL)
     written += figures.save(axes, folder / "bounds")
     return written + figures.save(figures.draw_width_curve(bounds["gb200-nvl72"], boundary=72), folder / "width-curve")
+
+
+def _shapes(folder: Path) -> list[Path]:
+    written = []
+    for file, (shape, parameters, kind) in SHAPES.items():
+        graph = topo.build(shape, **parameters)
+        cost = collectives.cost(graph, kind, 1e9) if kind else None
+        written += figures.save(figures.draw_topology(graph, cost), folder / f"shape-{file}", ["png"])
+    return written
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """What stands in a figure, measured as it is rendered."""
 
-from itertools import combinations
-
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -13,7 +11,7 @@ def text_boxes(ax: Axes) -> dict[str, list[Bbox]]:
     """Return the extents of every visible text of the figure, by its string."""
     figure = ax.figure.figure
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    figure.draw_without_rendering()
     hidden = {
         id(text)
         for axes in figure.findobj(Axes)
@@ -31,21 +29,31 @@ def text_boxes(ax: Axes) -> dict[str, list[Bbox]]:
     return found
 
 
+def flaws(ax: Axes) -> list[str | tuple[str, str]]:
+    """Return the texts that reach out of the figure, and the pairs that cover each other."""
+    width, height = FigureCanvasAgg(ax.figure.figure).get_width_height()
+    flat = [(text, box) for text, boxes in text_boxes(ax).items() for box in boxes]
+    out: list[str | tuple[str, str]] = [
+        text for text, box in flat if min(box.x0, box.y0) < -0.5 or box.x1 > width + 0.5 or box.y1 > height + 0.5
+    ]
+    flat.sort(key=lambda row: row[1].x0)
+    for i, (text, box) in enumerate(flat):
+        for other, beside in flat[i + 1 :]:
+            if beside.x0 > box.x1:
+                break
+            if _cover(box, beside):
+                out.append((text, other))
+    return out
+
+
 def cropped(ax: Axes) -> list[str]:
     """Return the texts that reach out of the figure."""
-    width, height = FigureCanvasAgg(ax.figure.figure).get_width_height()
-    return [
-        text
-        for text, boxes in text_boxes(ax).items()
-        for box in boxes
-        if box.x0 < -0.5 or box.y0 < -0.5 or box.x1 > width + 0.5 or box.y1 > height + 0.5
-    ]
+    return [flaw for flaw in flaws(ax) if isinstance(flaw, str)]
 
 
 def overlapping(ax: Axes) -> list[tuple[str, str]]:
     """Return the pairs of texts that cover each other."""
-    flat = [(text, box) for text, boxes in text_boxes(ax).items() for box in boxes]
-    return [(s, t) for (s, a), (t, b) in combinations(flat, 2) if _cover(a, b)]
+    return [flaw for flaw in flaws(ax) if not isinstance(flaw, str)]
 
 
 def _cover(a: Bbox, b: Bbox) -> bool:

@@ -109,7 +109,7 @@ def test_three_levels_are_labelled_and_boxes_apart() -> None:
     }
     ax = figures.draw_topology(topo.load("gb200-nvl72", domains=12, overrides=small))
     assert {f"{pod}/{plane}" for pod in (0, 1, 2, 5) for plane in range(2)} <= set(labels(ax))
-    assert {"12 spines,\npod/spine", "24 leaves,\nleaf", "6 cores", "core1.2", "… 5 more"} <= set(labels(ax))
+    assert {"12 spines,\npod/spine", "24 leaves", "6 cores", "leaf0", "core1.2", "… 5 more"} <= set(labels(ax))
     assert {"pod 0", "pod 1", "pod 2", "… 2 more pods", "pod 5"} <= set(labels(ax))
     racks = sorted((box for t, boxes in text_boxes(ax).items() for box in boxes if t.startswith("rack")),
                    key=lambda box: box.x0)  # fmt: skip
