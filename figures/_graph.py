@@ -43,7 +43,8 @@ class Mark:
 
 def mark_of(data: dict[str, Any]) -> Mark:
     """Return where a node stands, from its attributes as `nodes_of` gives them."""
-    at, level = data.get("coordinates"), data.get("level")
+    at = data.get("coordinates")
+    level = data.get("level") if node_kind(data) == "switch" else 1
     return Mark(
         at if isinstance(at, tuple) else None, data.get("group"), data.get("domain"),
         level if isinstance(level, int) else 1, data.get("plane"),

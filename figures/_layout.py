@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from figures._boxes import arrange, columns, label, sides
 from figures._graph import Link
-from figures._page import Frame, Layout, Text
+from figures._page import MARGIN, ROW_LABEL, Frame, Layout, Text
 from figures._pictures import picture
 from figures._rows import MORE, kept, place_rows, rows_of, stood_for
 from figures._scene import Group, Scene
@@ -21,8 +21,6 @@ __all__ = ["lay_out"]
 _WIDEST, _NARROWEST = 840.0, 450.0  # boxes side by side; what does not fit is elided to _ELIDED
 _ELIDED = 620.0
 _MORE_WIDTH = 50.0
-_MARGIN = 14.0
-_ROW_LABEL = 74.0
 
 
 def lay_out(scene: Scene, foot: float) -> Layout:
@@ -33,15 +31,15 @@ def lay_out(scene: Scene, foot: float) -> Layout:
     network = _network(scene)
     boxes = _boxes(scene, draft, inside)
     keep = _kept_boxes([box.width for box in boxes])
-    lead = _ROW_LABEL if scene.levels else _MARGIN
-    needed = sum(boxes[i].width + _MARGIN for i in keep) + (_MORE_WIDTH + _MARGIN if len(keep) < len(boxes) else 0.0)
-    room = max(needed, rows.width, network.width if network else 0.0, _NARROWEST - lead - _MARGIN)
+    lead = ROW_LABEL if scene.levels else MARGIN
+    needed = sum(boxes[i].width + MARGIN for i in keep) + (_MORE_WIDTH + MARGIN if len(keep) < len(boxes) else 0.0)
+    room = max(needed, rows.width, network.width if network else 0.0, _NARROWEST - lead - MARGIN)
     lines = captions(scene.groups, boxes, bool(scene.links))
     lines[:0] = [network.say] if network and network.say else []
-    lines = [part for line in lines for part in wrapped(line, lead + room - _MARGIN, 7.0)]
+    lines = [part for line in lines for part in wrapped(line, lead + room - MARGIN, 7.0)]
     floor = foot + 11.0 * len(lines) + (18.0 if boxes else 8.0)
     first = floor - (22.0 if boxes else 12.0)
-    draft.texts += [Text(_MARGIN, first - 11.0 * i, text, 7.5, "left")
+    draft.texts += [Text(MARGIN, first - 11.0 * i, text, 7.5, "left")
                     for i, text in enumerate(lines)]  # fmt: skip
     top = _place_boxes(draft, scene.groups, boxes, keep, (lead, room), floor)
     if network:
@@ -49,7 +47,7 @@ def lay_out(scene: Scene, foot: float) -> Layout:
         _place(draft, network, len(boxes), lead + (room - network.width) / 2, top + (60.0 if boxes else 0.0))
         top += network.height + (60.0 if boxes else 0.0)
     top = place_rows(draft, scene, rows, (lead, room), top)
-    draft.width, draft.height = lead + room + _MARGIN, top + 6.0
+    draft.width, draft.height = lead + room + MARGIN, top + 6.0
     return draft
 
 
@@ -79,7 +77,7 @@ def _network(scene: Scene) -> Box | None:
 
 
 def _kept_boxes(widths: Sequence[float]) -> list[int]:
-    fitting = [sum(total <= room for total in accumulate(width + _MARGIN for width in widths))
+    fitting = [sum(total <= room for total in accumulate(width + MARGIN for width in widths))
                for room in (_WIDEST, _ELIDED)]  # fmt: skip
     least = 4 if max(widths, default=0.0) < 0.3 * _WIDEST else 2
     return kept(len(widths), max(least, fitting[0]), max(least, fitting[1]))

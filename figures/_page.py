@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from figures._spots import Cell, Path, Point, Spot
 
-__all__ = ["Frame", "Layout", "Text"]
+__all__ = ["MARGIN", "ROW_LABEL", "Frame", "Layout", "Text"]
+
+MARGIN, ROW_LABEL = 14.0, 74.0  # around everything; what the names of rows take at the left
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Layout:
     ----------
     width, height : float
         Of the whole [points]; the lowest `foot` of it is left free for keys.
+    below : float
+        What keys take below that, where one row does not hold them.
     spots : dict
         Drawn node, or what stands for several -> rectangle.
     stands_for : dict
@@ -57,6 +61,7 @@ class Layout:
     foot: float
     width: float = 0.0
     height: float = 0.0
+    below: float = 0.0
     spots: dict[str, Spot] = field(default_factory=dict)
     stands_for: dict[str, str] = field(default_factory=dict)
     level: dict[str, int] = field(default_factory=dict)

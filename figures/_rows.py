@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from figures._page import Frame, Layout, Text
+from figures._page import MARGIN, ROW_LABEL, Frame, Layout, Text
 from figures._scene import Level, Scene
 from figures._spots import Cell, Spot
 from figures._words import abbreviated, shortened, text_width
@@ -20,7 +20,6 @@ _MOST_COLUMNS = 22.0  # of all pods or planes
 _IN_BLOCK = 4
 _COLUMN, _LEAST = 38.0, 30.0  # width of one switch within and without pods [points]
 _SWITCH, _END = 16.0, 9.0
-_MARGIN, _ROW_LABEL = 14.0, 74.0
 _MOST_ENDS = 32  # end points under a switch that are drawn each
 
 
@@ -216,10 +215,10 @@ def _place_row(
             more = f"… {len(slot.nodes)} more"
             draft.texts.append(Text(spot.x, spot.y, more if text_width(more, 6.8) < spot.w else more[:-5], 7.0))
     said = [f"{level.count}," if legend else level.count, *([legend] if legend else [])]
-    if text_width(said[0], 8.0) > _ROW_LABEL - 8.0:
+    if text_width(said[0], 8.0) > ROW_LABEL - 8.0:
         said[:1] = said[0].rsplit(" ", 1)
-    said = [shortened(line, _ROW_LABEL - 8.0, 8.0) for line in said]
-    draft.texts.append(Text(_MARGIN, y, "\n".join(said), 8.0, "left"))
+    said = [shortened(line, ROW_LABEL - 8.0, 8.0) for line in said]
+    draft.texts.append(Text(MARGIN, y, "\n".join(said), 8.0, "left"))
     return bottom + _SWITCH
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import networkx as nx
 from matplotlib.axes import Axes
@@ -19,7 +20,21 @@ from figures._layout import lay_out
 from figures._page import Layout
 from figures._scene import Scene, scene
 from figures._spots import Cell, Spot
-from figures._style import BLUE, GREEN, GREY, INK, LOAD, ORANGE, PALE, PURPLE, VERMILION, house, root_figure, title
+from figures._style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    LOAD,
+    ORANGE,
+    PALE,
+    PURPLE,
+    VERMILION,
+    house,
+    measured,
+    root_figure,
+    title,
+)
 from figures._wires import Wire, run
 from figures._words import counted
 from topo import Fabric
@@ -35,18 +50,24 @@ _NODES = {
 }  # fmt: skip
 _LINKS = {"scale-up": BLUE, "scale-out": VERMILION, "pcie": PURPLE, "other": GREY}
 _TWIST = ORANGE  # of a wrap that comes back shifted
-_TITLE_SIZE = 12.0
+_TITLE_SIZE, _KEY_ROW = 12.0, 13.0
 _HALO = {"boxstyle": "square,pad=0.15", "facecolor": PALE, "edgecolor": "none"}
 
 
 def draw_topology(graph: nx.Graph[str] | Fabric, cost: Cost | None = None, ax: Axes | None = None) -> Axes:
-    """Draw a topology: a box per scale-up domain, the switches of its fabric in rows above.
+    """Draw a topology as what it is: domains in boxes, a fabric above in rows, pods and planes, or as a network.
+
+    Chips with `coordinates` stand in their grid, wraps as loops (two axes) or hooks (more); other
+    GPUs that are joined directly on a circle, in pairs or as a cube mesh, a server with PCIe as a
+    tree. Switches that are joined to each other stand in their grid, their `group` or on a circle.
+    What is no lattice or group by its attributes is told by how it is wired.
 
     Parameters
     ----------
     graph : networkx.Graph, networkx.DiGraph or Fabric
         From `topo.load` or built by hand; whatever attributes it lacks are inferred. What
-        is too much to be read is drawn as "… 12 more", with the links of what it stands for.
+        is too much to be read is drawn in blocks of equal size, marked "×12", or as "… 12 more",
+        with the links of what it stands for.
     cost : Cost, optional
         What `collectives.cost` returns for this graph; links are then coloured by the
         utilisation of their busier direction, a bundle by its busiest link.
@@ -74,6 +95,8 @@ def draw_topology(graph: nx.Graph[str] | Fabric, cost: Cost | None = None, ax: A
     """
     seen = scene(graph, None if cost is None else cost.loads, 0.0 if cost is None else cost.seconds)
     layout = lay_out(seen, foot=20.0 if cost is None else 58.0)
+    keys = _keys(seen, layout, cost is not None)
+    layout.below = _KEY_ROW * ((len(keys) - 1) // max(1, _columns(keys, layout.width - 28.0)))
     with house():
         ax = ax or _fitting(layout)
         zoom = _set_up(ax, layout)
@@ -85,7 +108,7 @@ def draw_topology(graph: nx.Graph[str] | Fabric, cost: Cost | None = None, ax: A
                 t.x, t.y, t.text, fontsize=t.size * zoom, ha=t.ha, va=t.va, rotation=t.rotation, color=INK, zorder=6,
                 bbox=_HALO if t.halo else None,
             )  # fmt: skip
-        _draw_keys(ax, seen, layout, cost, zoom)
+        _draw_keys(ax, layout, keys, cost, zoom)
         title(
             ax,
             _heading(seen, cost),
@@ -98,17 +121,17 @@ def draw_topology(graph: nx.Graph[str] | Fabric, cost: Cost | None = None, ax: A
 
 def _fitting(layout: Layout) -> Axes:
     """Return Axes in a figure in which a unit is a point, with room for two lines of title."""
-    above = 44.0
-    figure = Figure(figsize=(layout.width / 72, (layout.height + above) / 72))
-    return figure.add_axes((0.0, 0.0, 1.0, layout.height / (layout.height + above)))
+    above, height = 44.0, layout.height + layout.below
+    figure = Figure(figsize=(layout.width / 72, (height + above) / 72))
+    return figure.add_axes((0.0, 0.0, 1.0, height / (height + above)))
 
 
 def _set_up(ax: Axes, layout: Layout) -> float:
     """Frame the Axes; return the points that a unit of the layout has in it."""
-    ax.set(xlim=(0, layout.width), ylim=(0, layout.height), aspect="equal")
+    ax.set(xlim=(0, layout.width), ylim=(-layout.below, layout.height), aspect="equal")
     ax.set_axis_off()
     extent, dpi = ax.get_window_extent(), root_figure(ax).dpi
-    return float(min(extent.width / layout.width, extent.height / layout.height) * 72 / dpi)
+    return float(min(extent.width / layout.width, extent.height / (layout.height + layout.below)) * 72 / dpi)
 
 
 def _draw_frames(ax: Axes, layout: Layout, zoom: float) -> None:
@@ -187,29 +210,44 @@ def _draw_depth(ax: Axes, s: Spot, cell: Cell, looks: dict[str, object]) -> None
             ax.add_patch(Polygon(corners, **looks))  # type: ignore[arg-type]
 
 
-def _draw_keys(ax: Axes, seen: Scene, layout: Layout, cost: Cost | None, zoom: float) -> None:
-    """Explain colours below the drawing: nodes, and links by kind or by load."""
+def _keys(seen: Scene, layout: Layout, loaded: bool) -> list[Patch | Line2D]:
+    """Return what explains colours: nodes, and links by kind where these show no load."""
     present = set(_looks(seen, layout).values())
-    twisted = any(path.twisted for path in layout.paths.values())
     keys: list[Patch | Line2D] = [
-        Patch(facecolor=fill, edgecolor=edge, linewidth=0.6 * zoom, label=label)
+        Patch(facecolor=fill, edgecolor=edge, label=label)
         for name, (fill, edge, label) in _NODES.items() if name in present
     ]  # fmt: skip
-    if cost is None:
+    if not loaded:
         kinds = dict.fromkeys(link.kind for link in seen.links)
-        keys += [Line2D([], [], color=_LINKS[kind], linewidth=2 * zoom, label=f"{kind} link")
-                 for kind in _LINKS if kind in kinds]  # fmt: skip
-        keys += [Line2D([], [], color=_TWIST, linewidth=2 * zoom, label="twisted wrap")] if twisted else []
+        twisted = any(path.twisted for path in layout.paths.values())
+        keys += [Line2D([], [], color=_LINKS[kind], label=f"{kind} link") for kind in _LINKS if kind in kinds]
+        keys += [Line2D([], [], color=_TWIST, label="twisted wrap")] if twisted else []
+    return keys
+
+
+def _columns(keys: Sequence[Patch | Line2D], room: float) -> int:
+    """Return how many keys fit beside each other."""
+    widths = sorted((measured(str(key.get_label()), 7.5) + 24.0 for key in keys), reverse=True)
+    total = list(accumulate(widths))
+    return len(keys) if not keys or total[-1] - 9.0 <= room else max(1, sum(width <= room for width in total))
+
+
+def _draw_keys(ax: Axes, layout: Layout, keys: Sequence[Patch | Line2D], cost: Cost | None, zoom: float) -> None:
+    """Explain colours below the drawing."""
+    for key in keys:
+        key.set_linewidth((0.6 if isinstance(key, Patch) else 2.0) * zoom)
+    low = -layout.below
     if keys:
-        ax.legend(handles=keys, loc="lower left", bbox_to_anchor=(14.0, 4.0 if cost is None else 42.0),
-                  bbox_transform=ax.transData, ncols=len(keys), fontsize=7.5 * zoom, borderaxespad=0.0, borderpad=0.0,
-                  handlelength=1.2, columnspacing=1.2, handletextpad=0.5)  # fmt: skip
+        ax.legend(handles=keys, loc="lower left", bbox_to_anchor=(14.0, low + (4.0 if cost is None else 42.0)),
+                  bbox_transform=ax.transData, ncols=_columns(keys, layout.width - 28.0), fontsize=7.5 * zoom,
+                  borderaxespad=0.0, borderpad=0.0, handlelength=1.2, columnspacing=1.2, handletextpad=0.5)  # fmt: skip
     if cost is not None:
         _draw_scale(ax, layout, cost, zoom)
 
 
 def _draw_scale(ax: Axes, layout: Layout, cost: Cost, zoom: float) -> None:
-    strip = ax.inset_axes((14.0, 28.0, min(300.0, layout.width - 60.0), 7.0), transform=ax.transData)
+    where = (14.0, 28.0 - layout.below, min(300.0, layout.width - 60.0), 7.0)
+    strip = ax.inset_axes(where, transform=ax.transData)
     bar = root_figure(ax).colorbar(ScalarMappable(Normalize(0.0, 1.0), LOAD), cax=strip, orientation="horizontal")
     bar.ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     bar.ax.tick_params(labelsize=7.5 * zoom, length=2 * zoom, pad=1.5 * zoom)

@@ -330,3 +330,44 @@ def test_coordinates_of_no_grid_do_not_make_one() -> None:
     for i, node in enumerate(graph):
         graph.nodes[node]["coordinates"] = "here" if i else [0]
     assert len(laid(graph).spots) >= 6
+
+
+@pytest.mark.parametrize("name", ["torus", "dragonfly", "two_level", "fat_tree"])
+def test_the_arrays_of_a_graph_are_drawn_whole(name: str) -> None:
+    fabric = topo.Fabric.from_graph(built(name))
+    layout = lay_out(scene(fabric), 20.0)
+    assert set(fabric.labels) <= set(layout.stands_for)
+
+
+def test_keys_that_do_not_fit_beside_each_other_stand_in_rows() -> None:
+    graph: nx.Graph[str] = nx.Graph()
+    kinds = ("scale-up", "scale-out", "pcie", None)
+    for i, kind in enumerate(("gpu", "nic", "cpu", "switch", "gpu", "other", "host", "switch")):
+        graph.add_node(str(i), kind=kind, tier="leaf" if i == 7 else None)
+        graph.add_edge(str(i), str((i + 1) % 8), kind=kinds[i % 4], bandwidth=1e9)
+    ax = figures.draw_topology(graph)
+    assert len(list(_legend(ax))) > 8
+    assert flaws(ax) == []
+
+
+def test_a_server_is_a_tree_from_its_cpus() -> None:
+    graph: nx.Graph[str] = nx.Graph()
+    for i in range(8):
+        graph.add_node(f"gpu{i}", kind="gpu", host="h")
+        graph.add_node(f"nic{i}", kind="nic", host="h")
+        graph.nodes[f"gpu{i}"]["rank"] = i
+        for end in (f"gpu{i}", f"nic{i}"):
+            graph.add_edge(end, f"pcie{i // 2}", kind="pcie", bandwidth=3e10, latency=1e-6)
+        graph.add_edge(f"gpu{i}", "nvswitch", kind="scale-up", bandwidth=4e11, latency=1e-6)
+    for i in range(4):
+        graph.nodes[f"pcie{i}"].update(kind="switch", host="h")
+        graph.add_edge(f"pcie{i}", f"cpu{i // 2}", kind="pcie", bandwidth=6e10, latency=1e-6)
+    for cpu in ("cpu0", "cpu1"):
+        graph.nodes[cpu].update(kind="cpu", host="h")
+    graph.nodes["nvswitch"].update(kind="switch", tier="scale-up")
+    spots = laid(graph).spots
+    for i in range(8):
+        heights = [spots[node].y for node in (f"cpu{i // 4}", f"pcie{i // 2}", f"gpu{i}", "nvswitch")]
+        assert heights == sorted(set(heights))
+        assert min(range(4), key=lambda j: abs(spots[f"pcie{j}"].x - spots[f"nic{i}"].x)) == i // 2
+    assert flaws(figures.draw_topology(graph)) == []
