@@ -15,7 +15,7 @@ __all__ = ["is_lattice", "lattice"]
 
 _MOST = {1: 24, 2: 320, 3: 200}  # cells of so many axes
 _MOST_DEEP = 64  # cells of more axes than three
-_TALLEST = 420.0
+_TALLEST = 520.0
 _MOST_ARCS = 6  # routers of a row in which every link is an arc
 
 
@@ -296,5 +296,6 @@ def _said(part: Part, grid: Grid) -> str:
         name += f", wraps of axis {' and '.join(axes)} shift axis {grid.axes[other]} by {shift}"
     if math.prod(grid.block) > 1:
         sides = " x ".join(str(b) for b in grid.block) if len(grid.sides) < 4 else f"{math.prod(grid.block)}"
-        name += f"; each block: {sides}{'' if len(grid.sides) < 4 else ' ' + nodes}"
+        least = "" if not any(n % b for n, b in zip(grid.sides, grid.block, strict=True)) else " at most"
+        name += f"; each block{least}: {sides}{'' if len(grid.sides) < 4 else ' ' + nodes}"
     return f"{name}; {rates(link.bandwidth for link in part.links)} per link"

@@ -371,3 +371,17 @@ def test_a_server_is_a_tree_from_its_cpus() -> None:
         assert heights == sorted(set(heights))
         assert min(range(4), key=lambda j: abs(spots[f"pcie{j}"].x - spots[f"nic{i}"].x)) == i // 2
     assert flaws(figures.draw_topology(graph)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "domains", "said"),
+    [
+        ("tpu-v5p-4x4x8", 1, "domain 0: 4 x 4 x 8 torus; 100 GB/s per link"),
+        ("trn2-ultraserver-64", 2, "each box: 4 x 4 x 4 torus; 64 GB/s .. 128 GB/s per link"),
+        ("cloudmatrix384", 1, "6: ×16"),
+    ],
+)
+def test_designs_of_the_catalogue_are_drawn_as_their_shape(name: str, domains: int, said: str) -> None:
+    ax = figures.draw_topology(topo.load(name, domains=domains))
+    assert said in labels(ax)
+    assert flaws(ax) == []
