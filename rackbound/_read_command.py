@@ -26,7 +26,7 @@ def read(
     """Read the topology of a host or fabric from a file people already have."""
     if out is not None and len(files) > 1:
         raise InputError(Fault("--write", out, f"takes one file, not {len(files)}", "Write them one by one."))
-    readings = together(*(lambda file=file: read_file(file, kind) for file in files))  # type: ignore[misc]
+    readings = together(*(lambda file=file: read_file(file, kind) for file in files))
     written = None if out is None else _written(readings[0], out, files[0])
     rows = [_row(file, reading, written) for file, reading in zip(files, readings, strict=True)]
     if as_json:
@@ -67,7 +67,7 @@ def _row(file: str, reading: Reading, written: str | None) -> dict[str, Any]:
 
 def _domains(graph: nx.Graph[str]) -> list[int]:
     """Return the GPUs of every domain that scale-up links join, the largest first."""
-    links = [(a, b) for a, b, kind in graph.edges(data="kind") if kind == "scale-up"]
+    links = [(a, b) for a, b, data in graph.edges(data=True) if data["kind"] == "scale-up"]
     kinds = nx.get_node_attributes(graph, "kind")
     parts = nx.connected_components(nx.Graph(links))
     return sorted((sum(kinds[node] in ("gpu", "host") for node in part) for part in parts), reverse=True)

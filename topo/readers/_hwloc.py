@@ -21,7 +21,7 @@ _KIND = "hwloc-xml"
 _HOMES = ("Package", "Socket", "Die", "Group", "NUMANode")
 _LINKS = ("NVLinkBandwidth", "XGMIBandwidth")
 _GPU_NAME = re.compile(r"(?:nvml|cuda|rsmi|ve|ze)(\d+)")
-_FABRIC_NAME = re.compile(r"(?:mlx|hfi|bnxt_re|irdma|qib|opap|efa|rdmap|roce|ibp?\d|hsn|bxi|cxi)\w*")
+_FABRIC_NAME = re.compile(r"(?:mlx|hfi|bnxt_re|irdma|qib|opap|efa|rdmap|roce|hsn|bxi|cxi)\w*")
 #: A link whose speed the file does not give: PCIe 3.0 with 16 lanes [bytes/s].
 _PCIE = CHIPS["V100"].pcie
 
@@ -53,7 +53,7 @@ def read(source: Source) -> Reading:
         home = cpus.get(id(above)) or next(iter(cpus.values()))
         for label, rate in _pci(found, part):
             add_pcie(found.graph, label, home, rate)
-    if not any(kind == "gpu" for _, kind in found.graph.nodes(data="kind")):
+    if not any(data["kind"] == "gpu" for _, data in found.graph.nodes(data=True)):
         cure = "Write it with I/O devices: lstopo --whole-io --of xml."
         raise InputError(Fault("<topology>", None, "has no GPU", cure, source.file))
     found.notes += add_cpu_links(found.graph, dict.fromkeys(cpus.values()))
@@ -194,7 +194,7 @@ def _entries(found: _Found, table: Element, file: str) -> list[tuple[str, str, f
 
 
 def _number(found: _Found) -> None:
-    gpus = [node for node, kind in found.graph.nodes(data="kind") if kind == "gpu"]
+    gpus = [node for node, data in found.graph.nodes(data=True) if data["kind"] == "gpu"]
     ranks = [found.graph.nodes[gpu].get("rank") for gpu in gpus]
     if None in ranks or len(set(ranks)) < len(ranks):
         for rank, gpu in enumerate(gpus):

@@ -25,6 +25,12 @@ _GPU, _NIC, _BRIDGE = ("0x03", "0x12", "0x0b40"), ("0x02", "0x0c06"), ("0x0604",
 _PCIE = CHIPS["V100"].pcie
 
 
+_TEMPLATE = (
+    "the file has no gpu, net or nvlink elements (a cloud's template, which NCCL fills in when it runs): "
+    "NVLinks and NIC rates are not known; NCCL_TOPO_DUMP_FILE writes them"
+)
+
+
 @dataclass
 class _Found:
     """What was found so far; `gpus`: host and bus id -> label, element, chip; `cut`: GPUs only named."""
@@ -181,16 +187,13 @@ def _scale_up(found: _Found, cut: bool) -> None:
     if both:
         rule = "has links to a switch and to GPUs"
         raise InputError(Fault(min(both), lanes[min(both)], rule, "Give the file as NCCL wrote it.", found.source.file))
-    domains = [({}, pairs)] if pairs else []
-    domains += [(lanes, {})] if lanes else []
-    if domains:
+    if pairs or lanes:
         chip = _rate(found, lanes, pairs)
-        add_links(found.graph, domains, chip)
+        add_links(found.graph, [*([({}, pairs)] if pairs else []), *([(lanes, {})] if lanes else [])], chip)
         if lanes:
             found.notes.append("links to NVSwitch chips: all GPUs with them are one domain, the chips folded into one")
     elif all(gpu is None for _, gpu, _ in found.gpus.values()):
-        found.notes.append("the file has no gpu, net or nvlink elements (a cloud's template, which NCCL fills in when it "
-                           "runs): NVLinks and NIC rates are not known; NCCL_TOPO_DUMP_FILE writes them")  # fmt: skip
+        found.notes.append(_TEMPLATE)
 
 
 def _whole(found: _Found, part: Element, key: str) -> int:
@@ -247,10 +250,9 @@ def _rate(found: _Found, lanes: dict[str, int], pairs: dict[Pair, int]) -> Chip:
     """Return the chip of the linked GPUs, and note its rate."""
     linked = set(lanes) | {gpu for pair in pairs for gpu in pair}
     chips = {chip for label, _, chip in found.gpus.values() if label in linked and chip}
-    chip, whose = (*chips, "as its generation has") if len(chips) == 1 else (CHIPS["H100"], "assumed")
-    found.notes.append(
-        f"scale-up links: {chip.rate / 1e9:g} GB/s each per direction, {whose}; the file only counts them"
-    )
+    whose = "as its generation has" if len(chips) == 1 else "assumed"
+    chip = chips.pop() if len(chips) == 1 else CHIPS["H100"]
+    found.notes.append(f"scale-up links counted, rate not in the file: {chip.rate / 1e9:g} GB/s per direction, {whose}")
     if len(set(lanes.values())) > 1:
         counts = ", ".join(f"{gpu} {n}" for gpu, n in lanes.items())
         found.notes.append(f"the GPUs do not have the same number of links to the switches: {counts}")

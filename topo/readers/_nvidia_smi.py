@@ -21,6 +21,7 @@ _CELL = re.compile(r"X(?!GMI)|NV\d{1,2}|SYS|SOC|NODE|PHB|PXB|PIX|PSB|N/A")
 _LEVELS = {"PIX": PIX, "PSB": PIX, "PXB": PXB, "PHB": SAME_CPU, "NODE": SAME_CPU, "SYS": SYS, "SOC": SYS}
 _ROW = re.compile(r"\b(?:GPU|NIC)\d+[ \t|]*(?:X(?!GMI)(?![a-z])|NV\d|SYS|SOC|NODE|PHB|PXB|PIX)")
 _P2P = re.compile(r"\bGPU\d+[\s|]+(?:X\b|OK\b|NS\b|CNS\b|GNS\b|TNS\b|DR\b|U\b).*\b(?:OK|NS|CNS|GNS|TNS|DR|U)\b")
+_PATHS = re.compile(r"\bGPU\d+[\s|]+(?:.*\s)?(?:NV\d+|SYS|SOC|NODE|PHB|PXB|PIX)\b")
 _LEGEND = re.compile(r"\b(NIC\d+)\s*:\s*(\S+)")
 Pair = tuple[str, str]
 
@@ -48,10 +49,8 @@ def read(source: Source) -> Reading:
     domains = domains_of(nvlinks, CHIPS[said[0]].links if said[0] else None, source.file, f"line {matrix.line}")
     switched = add_links(graph, domains, chip)
     if switched:
-        direct = f"{max(nvlinks.values())} NVLinks to every peer are more than the GPU has: one NVSwitch domain"
-        said[1].append(
-            f"{direct}, its switch chips folded into one" if switched == 1 else f"{switched} times: {direct}"
-        )
+        what = f"{max(nvlinks.values())} NVLinks to every peer are more than the GPU has"
+        said[1].append(f"{what}: {switched} NVSwitch domain{'s' * (switched > 1)}, switch chips folded into one each")
     pcie = f"PCIe links: {chip.pcie / 1e9:.4g} GB/s per direction (16 lanes): assumed, the file states no speed"
     return finish(graph, _KIND, [*notes, *filled, *said[1], *where, pcie])
 
@@ -128,6 +127,6 @@ def _homes(matrix: Matrix) -> dict[str, str]:
 READERS = (Reader(_KIND, "topology matrix of nvidia-smi topo -m", _recognises, read),)
 FOREIGN = (
     Foreign("nvidia-smi-p2p", "peer-to-peer matrix of nvidia-smi topo -p2p: what may be done, not what is wired",
-            lambda source: bool(_P2P.search(source.clean)) and not _ROW.search(source.clean),
+            lambda source: bool(_P2P.search(source.clean)) and not _PATHS.search(source.clean),
             "Give the output of `nvidia-smi topo -m`."),
 )  # fmt: skip
