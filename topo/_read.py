@@ -51,11 +51,11 @@ def read(path: str | os.PathLike[str], kind: str | None = None) -> Reading:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> text = "GPU0 GPU1 CPU Affinity\\nGPU0 X NV4 0-15\\nGPU1 NV4 X 0-15"
+    >>> text = "GPU0 GPU1 CPU Affinity\nGPU0 X NV4 0-15\nGPU1 NV4 X 0-15"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "topo.txt").write_text(text)
     ...     read(Path(folder) / "topo.txt")
-    Reading(nvidia-smi-topo: 2 gpus, 1 cpu, 3 links; 4 notes)
+    Reading(nvidia-smi-topo: 2 gpus, 1 cpu, 3 links; 3 notes)
     """
     if kind is not None and kind not in READERS:
         raise InputError(Fault("kind", kind, "is not a known kind of file", suggest(str(kind), READERS)))
