@@ -21,6 +21,7 @@ _SIDES = re.compile(rf"(?:[\s|,]*+(?:{_SIDE_VALUE.pattern}))*+[\s|,]*+")
 _SPACE = re.compile(r"[\s|]*")
 #: What is left of a cell whose line was cut.
 _STUMP = re.compile(r"\s*(?:N|NV|NO|NOD|S|SY|SO|P|PI|PX|PH|PC|PCI|XG|XGM|N/)?\s*(?:\.{2,}|…)?\s*")
+_MOST = 512
 _CURE = "Give the text as the tool printed it."
 
 
@@ -40,6 +41,8 @@ class Matrix:
         (row, column without device) -> what stands there.
     lines : dict
         Row -> its line.
+    repeated : bool
+        Whether rows stand there twice, the same.
     """
 
     line: int
@@ -47,6 +50,7 @@ class Matrix:
     cells: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     sides: dict[tuple[str, str], str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
+    repeated: bool = False
 
     @property
     def devices(self) -> list[str]:
@@ -171,7 +175,7 @@ def _only_side(text: str) -> bool:
 
 
 def _store(matrix: Matrix, label: str, cells: Mapping[str, str], line: int, file: str) -> Fault | None:
-    matrix.lines.setdefault(label, line)
+    matrix.repeated |= matrix.lines.setdefault(label, line) != line
     for column, value in cells.items():
         if _SIDE.fullmatch(column):
             matrix.sides[label, column] = value
@@ -200,6 +204,9 @@ def pairs_of(matrix: Matrix, own: str, file: str) -> tuple[dict[tuple[str, str],
     InputError
         A device that is not itself, halves that contradict each other, all at once.
     """
+    if len(matrix.columns) > _MOST:
+        rule = f"has more than {_MOST} columns"
+        raise InputError(Fault(f"line {matrix.line}", len(matrix.columns), rule, "Give the matrix of one host.", file))
     faults = list(_contradictions(matrix, own, file))
     if faults:
         raise InputError(*faults[:20])
@@ -213,7 +220,8 @@ def pairs_of(matrix: Matrix, own: str, file: str) -> tuple[dict[tuple[str, str],
                 pairs[a, b] = (there or back or ("", 0))[0]
             if (there is None) != (back is None):
                 filled[a if there is None else b] = None
-    notes = [f"cut rows filled from the other half of the matrix: {', '.join(filled)}"] if filled else []
+    notes = ["rows that stand there twice, the same: taken once"] if matrix.repeated else []
+    notes += [f"cut rows filled from the other half of the matrix: {', '.join(filled)}"] if filled else []
     return pairs, notes
 
 

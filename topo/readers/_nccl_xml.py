@@ -33,7 +33,7 @@ _TEMPLATE = (
 
 @dataclass
 class _Found:
-    """What was found so far; `gpus`: host and bus id -> label, element, chip; `cut`: GPUs only named."""
+    """What was found so far; `gpus`: host and bus id -> label, element, chip; `slow`: PCIe without a speed."""
 
     source: Source
     graph: nx.Graph[str] = field(default_factory=new_host)
@@ -41,6 +41,7 @@ class _Found:
     gpus: dict[tuple[str, str], tuple[str, Element | None, Chip | None]] = field(default_factory=dict)
     cpus: dict[str, list[str]] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
+    slow: list[str] = field(default_factory=list)
     several_hosts: bool = False
 
     def label(self, host: str, name: str) -> str:
@@ -75,6 +76,9 @@ def read(source: Source) -> Reading:
         found.notes += add_cpu_links(found.graph, found.cpus.get(host, ()))
     _scale_up(found, cut)
     _number(found)
+    if found.slow:
+        which = f"{', '.join(found.slow[:4])}{', ...' if len(found.slow) > 4 else ''} ({len(found.slow)})"
+        found.notes.append(f"PCIe links without a speed: {_PCIE / 1e9:.4g} GB/s per direction assumed: {which}")
     if found.unknown:
         what = ", ".join(f"{n} of class {name}" for name, n in found.unknown.items())
         found.notes.append(f"devices left aside, neither GPU, NIC nor bridge: {what}")
@@ -102,7 +106,7 @@ def _pci(found: _Found, part: Element, above: str, host: str) -> None:
     busid, kind = part.get("busid", "").lower(), part.get("class", "").lower()
     rate = pcie_rate(part.get("link_speed", ""), part.get("link_width", ""))
     if rate is None:
-        found.notes.append(f"PCIe {busid}: no speed in the file, {_PCIE / 1e9:.4g} GB/s per direction assumed")
+        found.slow.append(busid)
     gpu, nic = part.find("gpu"), part.find("nic")
     nets = [] if nic is None else nic.findall("net")
     if gpu is not None or (kind.startswith(_GPU) and nic is None):

@@ -23,6 +23,8 @@ _ROW = re.compile(r"\b(?:GPU|NIC)\d+[ \t|]*(?:X(?!GMI)(?![a-z])|NV\d|SYS|SOC|NOD
 _P2P = re.compile(r"\bGPU\d+[\s|]+(?:X\b|OK\b|NS\b|CNS\b|GNS\b|TNS\b|DR\b|U\b).*\b(?:OK|NS|CNS|GNS|TNS|DR|U)\b")
 _PATHS = re.compile(r"\bGPU\d+[\s|]+(?:.*\s)?(?:NV\d+|SYS|SOC|NODE|PHB|PXB|PIX)\b")
 _LEGEND = re.compile(r"\b(NIC\d+)\s*:\s*(\S+)")
+#: Cores of the two Grace CPUs of a tray.
+_GRACE = {"0-71", "72-143"}
 Pair = tuple[str, str]
 
 
@@ -42,17 +44,16 @@ def read(source: Source) -> Reading:
     if unknown:
         filled.append(f"{len(unknown)} pairs with a NIC are not in the file (cut): {', '.join(unknown[:4])}")
     nvlinks = {pair: int(cell[2:]) for pair, cell in cells.items() if cell.startswith("NV") and cell != "NV0"}
-    chip, said = _links_of(source, nvlinks, f"line {matrix.line}")
+    chip, most, said = _chip(source, matrix, gpus, nvlinks)
     graph = _devices(source, gpus, nics)
     levels = {pair: _LEVELS[cell] for pair, cell in cells.items() if cell in _LEVELS}
     where = place_devices(graph, matrix.devices, levels, _homes(matrix), chip.pcie)
-    domains = domains_of(nvlinks, CHIPS[said[0]].links if said[0] else None, source.file, f"line {matrix.line}")
-    switched = add_links(graph, domains, chip)
+    switched = add_links(graph, domains_of(nvlinks, most, source.file, f"line {matrix.line}"), chip)
     if switched:
         what = f"{max(nvlinks.values())} NVLinks to every peer are more than the GPU has"
-        said[1].append(f"{what}: {switched} NVSwitch domain{'s' * (switched > 1)}, switch chips folded into one each")
+        said.append(f"{what}: {switched} NVSwitch domain{'s' * (switched > 1)}, switch chips folded into one each")
     pcie = f"PCIe links: {chip.pcie / 1e9:.4g} GB/s per direction (16 lanes): assumed, the file states no speed"
-    return finish(graph, _KIND, [*notes, *filled, *said[1], *where, pcie])
+    return finish(graph, _KIND, [*notes, *filled, *said, *where, pcie])
 
 
 def _one(matrices: list[Matrix], file: str) -> tuple[Matrix, list[str]]:
@@ -86,22 +87,26 @@ def _require_known(matrix: Matrix, gpus: list[str], cells: Mapping[Pair, str], f
         raise InputError(Fault(f"line {last}", len(matrix.lines), rule, "Give all rows of the matrix.", file))
 
 
-def _links_of(source: Source, nvlinks: Mapping[Pair, int], place: str) -> tuple[Chip, tuple[str, list[str]]]:
-    """Return the chip, and the product with what was assumed; the product is "" where it is not known."""
+def _chip(
+    source: Source, matrix: Matrix, gpus: list[str], nvlinks: Mapping[Pair, int]
+) -> tuple[Chip, int | None, list[str]]:
+    """Return the chip, how many links it has where that is known, and what was assumed."""
     product = named_chip(source.clean)
-    peers = {gpu: [n for pair, n in nvlinks.items() if gpu in pair] for pair in nvlinks for gpu in pair}
     if not nvlinks:
-        return CHIPS[product or "A100"], (product, [])
-    most = max(max(found) for found in peers.values())
+        return CHIPS[product or "A100"], None, []
+    peers = {gpu: [n for pair, n in nvlinks.items() if gpu in pair] for gpu in gpus}
+    most, direct = max(nvlinks.values()), max(sum(found) for found in peers.values())
     if product and most > CHIPS[product].links:
         product = ""
-    direct = max(sum(found) for found in peers.values())
-    limit = CHIPS[product].links if product else 18
-    chip, said = nvlink_of(product, direct if direct <= limit else most)
+    cores = {matrix.sides.get((gpu, "CPUAFFINITY"), "") for gpu in gpus}
+    if not product and most == 18 and len(gpus) == 4 and cores <= _GRACE:
+        rate = CHIPS["GB200"].rate / 1e9
+        return CHIPS["GB200"], 18, [f"4 GPUs and CPUs of 72 cores: taken as a tray of GB200, {rate:g} GB/s per NVLink"]
+    chip, said = nvlink_of(product, direct if direct <= (CHIPS[product].links if product else 18) else most)
     notes = [said]
     if any(len(found) == 1 and found[0] > 4 for found in peers.values()):
         notes.append("a pair with many NVLinks may sit behind a switch: taken as direct, the bandwidth is the same")
-    return chip, (product, notes)
+    return chip, CHIPS[product].links if product else None, notes
 
 
 def _devices(source: Source, gpus: list[str], nics: list[str]) -> nx.Graph[str]:

@@ -11,8 +11,8 @@ from topo.readers._reading import Source
 
 __all__ = ["line_of", "root_of"]
 
-_TAG = re.compile(r"<!--.*?-->|<(/?)([A-Za-z_][\w:.-]*)((?:\"[^\"<]*\"|'[^'<]*'|[^<>\"'])*+)>", re.DOTALL)
-_DEEPEST = 200
+_TAG = re.compile(r"<!--(?:.*?-->|.*\Z)|<(/?)([A-Za-z_][\w:.-]*)((?:\"[^\"<]*\"|'[^'<]*'|[^<>\"'])*+)>", re.DOTALL)
+_DEEPEST, _MOST_ROOTS = 200, 64
 
 
 def root_of(source: Source, tag: str) -> tuple[Element, list[str], bool]:
@@ -34,6 +34,9 @@ def root_of(source: Source, tag: str) -> tuple[Element, list[str], bool]:
     starts = [match.start() for match in re.finditer(rf"<{tag}(?=[\s/>])", text)]
     if not starts:
         raise InputError(Fault(f"<{tag}>", None, "is not in the file", f"Give a file with <{tag}>.", source.file))
+    if len(starts) > _MOST_ROOTS:
+        rule = f"stands there more than {_MOST_ROOTS} times"
+        raise InputError(Fault(f"<{tag}>", len(starts), rule, "Give one file per host.", source.file))
     bodies = [_body(text, start, tag) for start in starts]
     for start, body in zip(starts[1:], bodies[1:], strict=True):
         if body.split() != bodies[0].split():
@@ -42,7 +45,7 @@ def root_of(source: Source, tag: str) -> tuple[Element, list[str], bool]:
             raise InputError(Fault(f"line {_line(text, start)}", f"<{tag}>", rule, cure, source.file))
     notes = [f"<{tag}> stands there {len(starts)} times, the same: taken once"] if len(starts) > 1 else []
     head = text[: starts[0]]
-    doctype = "".join(re.findall(r"<!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>", head, re.DOTALL)[:1])
+    doctype = "".join(re.findall(r"<!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>", head[:16384], re.DOTALL)[:1])
     blank = "\n" * (head.count("\n") - doctype.count("\n"))
     body, cut = _closed(bodies[0], source.file)
     if cut:
@@ -71,8 +74,10 @@ def _closed(body: str, file: str) -> tuple[str, bool]:
     end = 0
     for match in _TAG.finditer(body):
         closing, name, rest = match[1], match[2], match[3] or ""
+        if name is None and not match[0].endswith("-->"):
+            break  # a comment without an end
         if name is None:
-            end = match.end()
+            pass
         elif closing and (not open_tags or open_tags.pop() != name):
             return body, False  # the parser says what is wrong
         elif not closing and not rest.rstrip().endswith("/"):
@@ -83,7 +88,7 @@ def _closed(body: str, file: str) -> tuple[str, bool]:
         end = match.end()
     if not open_tags:
         return body, False
-    if not re.fullmatch(r"[^<>]*(?:<[^>]*)?", body[end:], re.DOTALL):
+    if not re.fullmatch(r"[^<>]*+(?:<[^>]*+|<!--.*)?", body[end:], re.DOTALL):
         return body, False
     return body[:end] + "".join(f"</{name}>" for name in reversed(open_tags)), True
 

@@ -248,10 +248,27 @@ def test_grace_tray(tmp_path: Path) -> None:
     near = {"GPU0": 0, "GPU1": 0, "NIC0": 0, "GPU2": 1, "GPU3": 1, "NIC1": 1}
     cell = lambda a, b: "NV18" if a[0] + b[0] == "GG" else "NODE" if near[a] == near[b] else "SYS"  # noqa: E731
     text = matrix(names, cell, {g: str(near[g]) for g in gpus(4)}) + LEGEND + "\nNIC Legend:\n\n  NIC0: roceP1\n"
-    graph = graph_of(text_of(tmp_path, text))
+    for old, new in (("GPU0\t", "0-71"), ("GPU1\t", "0-71"), ("GPU2\t", "72-143"), ("GPU3\t", "72-143")):
+        text = re.sub(rf"^({old}.*)0-15", rf"\g<1>{new}", text, flags=re.MULTILINE)
+    reading = text_of(tmp_path, text)
+    graph = graph_of(reading)
+    assert graph.edges["GPU3", "NVSwitch0"]["bandwidth"] == 900e9
+    assert any("taken as a tray of GB200" in note for note in reading.notes)
     assert kinds(graph) == {"gpu": 4, "nic": 2, "cpu": 2, "nvswitch": 1}
     assert per_gpu(graph) == {18}
     assert way(graph, "GPU2", "NIC1") == ["cpu"]
+
+
+def test_a_blackwell_board_is_not_taken_for_a_tray(tmp_path: Path) -> None:
+    assert graph_of(text_of(tmp_path, all_to_all(4, "NV18"))).edges["GPU0", "NVSwitch0"]["bandwidth"] == 450e9
+
+
+def test_lines_twice_and_huge_matrices(tmp_path: Path) -> None:
+    doubled = "".join(2 * line for line in all_to_all(2, "NV4").splitlines(keepends=True))
+    assert any("twice, the same" in note for note in text_of(tmp_path, doubled).notes)
+    head = "\t".join(gpus(600))
+    with pytest.raises(InputError, match="has more than 512 columns"):
+        text_of(tmp_path, f"{head}\nGPU0\tX\tNV4\n")
 
 
 def test_the_plain_matrix_beside_the_linked_one(tmp_path: Path) -> None:
