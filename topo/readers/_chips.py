@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = ["BY_GFX", "BY_PCI", "BY_SM", "CHIPS", "Chip", "named_chip", "nvlink_of", "pcie_rate"]
@@ -28,12 +27,15 @@ class Chip:
         Of its PCIe slot, 16 lanes [bytes/s per direction].
     reduces : bool
         Whether its switches reduce and multicast in the network.
+    nvlink : bool
+        Whether its links are NVLink, which switches can join.
     """
 
     links: int
     rate: float
     pcie: float
     reduces: bool = False
+    nvlink: bool = True
 
 
 _HOPPER, _BLACKWELL = Chip(18, 25e9, _GEN5, True), Chip(18, 50e9, _GEN5, True)
@@ -43,11 +45,14 @@ CHIPS: dict[str, Chip] = {
     "GH200": _HOPPER, "H200": _HOPPER, "H100": _HOPPER, "H800": Chip(8, 25e9, _GEN5, True), "H20": _HOPPER,
     "A100": Chip(12, 25e9, _GEN4), "A800": Chip(8, 25e9, _GEN4), "A30": Chip(4, 25e9, _GEN4),
     "A6000": Chip(4, 14.0625e9, _GEN4), "A40": Chip(4, 14.0625e9, _GEN4), "V100": Chip(6, 25e9, _GEN3),
-    "P100": Chip(4, 20e9, _GEN3), "MI355X": Chip(7, 76.8e9, _GEN5), "MI350X": Chip(7, 76.8e9, _GEN5),
-    "MI325X": Chip(7, 64e9, _GEN5), "MI300X": Chip(7, 64e9, _GEN5), "MI300A": Chip(6, 64e9, _GEN5),
-    "MI250X": Chip(8, 50e9, _GEN4), "MI250": Chip(8, 50e9, _GEN4), "MI210": Chip(3, 50e9, _GEN4),
-    "MI100": Chip(3, 46e9, _GEN4), "MI60": Chip(2, 46e9, _GEN4), "MI50": Chip(2, 46e9, _GEN4),
+    "P100": Chip(4, 20e9, _GEN3),
 }  # fmt: skip
+_XGMI = {
+    "MI355X": (7, 76.8e9, _GEN5), "MI350X": (7, 76.8e9, _GEN5), "MI325X": (7, 64e9, _GEN5), "MI300X": (7, 64e9, _GEN5),
+    "MI300A": (6, 64e9, _GEN5), "MI250X": (8, 50e9, _GEN4), "MI250": (8, 50e9, _GEN4), "MI210": (3, 50e9, _GEN4),
+    "MI100": (3, 46e9, _GEN4), "MI60": (2, 46e9, _GEN4), "MI50": (2, 46e9, _GEN4),
+}  # fmt: skip
+CHIPS |= {name: Chip(links, rate, pcie, nvlink=False) for name, (links, rate, pcie) in _XGMI.items()}
 #: CUDA compute capability, as the `sm` of NCCL's files, -> chip.
 BY_SM = {"60": CHIPS["P100"], "70": CHIPS["V100"], "80": CHIPS["A100"], "86": CHIPS["A6000"], "90": CHIPS["H100"],
          "100": CHIPS["B200"], "103": CHIPS["B300"], "107": Chip(36, 50e9, _GEN6, True)}  # fmt: skip
@@ -109,9 +114,3 @@ def _float(text: str) -> float:
         return float(text)
     except ValueError:
         return 0.0
-
-
-def common(chips: Iterable[Chip | None]) -> Chip | None:
-    """Return the chip all are, None where they differ or one is not known."""
-    found = set(chips)
-    return found.pop() if len(found) == 1 else None

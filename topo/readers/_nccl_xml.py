@@ -12,7 +12,7 @@ import networkx as nx
 
 from topo._errors import Fault, InputError
 from topo.readers._chips import BY_GFX, BY_PCI, BY_SM, CHIPS, Chip, pcie_rate
-from topo.readers._host import Pair, add_cpu_links, add_device, add_links, add_pcie, finish, new_host
+from topo.readers._host import Pair, add_cpu_links, add_device, add_links, add_pcie, domains_of, finish, new_host
 from topo.readers._reading import Reader, Reading, Source
 from topo.readers._xml_text import line_of, root_of
 
@@ -105,8 +105,6 @@ def _pci(found: _Found, part: Element, above: str, host: str) -> None:
     """Add a device and what hangs on it."""
     busid, kind = part.get("busid", "").lower(), part.get("class", "").lower()
     rate = pcie_rate(part.get("link_speed", ""), part.get("link_width", ""))
-    if rate is None:
-        found.slow.append(busid)
     gpu, nic = part.find("gpu"), part.find("nic")
     nets = [] if nic is None else nic.findall("net")
     if gpu is not None or (kind.startswith(_GPU) and nic is None):
@@ -124,6 +122,9 @@ def _pci(found: _Found, part: Element, above: str, host: str) -> None:
         add_pcie(found.graph, label, above, rate or _PCIE)
     else:
         found.unknown[kind] += 1
+        return
+    if rate is None:
+        found.slow.append(busid)
 
 
 def _gpu(found: _Found, part: Element, gpu: Element | None, above: str, host: str, rate: float) -> None:
@@ -193,7 +194,11 @@ def _scale_up(found: _Found, cut: bool) -> None:
         raise InputError(Fault(min(both), lanes[min(both)], rule, "Give the file as NCCL wrote it.", found.source.file))
     if pairs or lanes:
         chip = _rate(found, lanes, pairs)
-        add_links(found.graph, [*([({}, pairs)] if pairs else []), *([(lanes, {})] if lanes else [])], chip)
+        most = chip.links if chip.nvlink else sum(pairs.values())
+        direct = domains_of(pairs, most, found.source.file, "<nvlink>") if pairs else []
+        switched = add_links(found.graph, [*direct, *([(lanes, {})] if lanes else [])], chip)
+        if switched > bool(lanes):
+            found.notes.append("more links to every peer than the GPU has: taken as an NVSwitch domain")
         if lanes:
             found.notes.append("links to NVSwitch chips: all GPUs with them are one domain, the chips folded into one")
     elif all(gpu is None for _, gpu, _ in found.gpus.values()):

@@ -92,6 +92,8 @@ def _chip(
 ) -> tuple[Chip, int | None, list[str]]:
     """Return the chip, how many links it has where that is known, and what was assumed."""
     product = named_chip(source.clean)
+    if product and not CHIPS[product].nvlink:
+        product = ""
     if not nvlinks:
         return CHIPS[product or "A100"], None, []
     peers = {gpu: [n for pair, n in nvlinks.items() if gpu in pair] for gpu in gpus}

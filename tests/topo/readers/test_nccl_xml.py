@@ -146,6 +146,19 @@ def test_pcie_without_a_speed_and_other_devices(tmp_path: Path) -> None:
     assert any("1 of class 0x010802" in note for note in reading.notes)
 
 
+def test_every_link_to_every_peer_is_a_switch(tmp_path: Path) -> None:
+    text = board(())
+    for i in range(4):
+        links_of = "".join(
+            f'<nvlink target="0000:0{j + 2}:00.0" count="12" tclass="0x030200"/>' for j in range(4) if i != j
+        )
+        text = text.replace(f'rank="{i}">', f'rank="{i}">{links_of}')
+    graph = graph_of(text_of(tmp_path, text))
+    assert (kinds(graph)["nvswitch"], per_gpu(graph)) == (1, {12})
+    direct = graph_of(text_of(tmp_path, text.replace('count="12"', 'count="4"')))
+    assert ("nvswitch" in kinds(direct), per_gpu(direct)) == (False, {12})
+
+
 # --- dirt ------------------------------------------------------------------------------------------------------------
 
 
