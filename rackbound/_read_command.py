@@ -20,7 +20,9 @@ __all__ = ["read"]
 def read(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files; their kind is told by their content.")],
     kind: Annotated[str | None, typer.Option("--as", help="Kind, where the content does not tell.")] = None,
-    out: Annotated[str | None, typer.Option("--write", help="Write the graph here (.json, .graphml, ...).")] = None,
+    out: Annotated[
+        str | None, typer.Option("--write", "--save", help="Write the graph here (.json, .graphml, ...).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Read the topology of a host or fabric from a file people already have."""

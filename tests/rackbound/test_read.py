@@ -35,7 +35,7 @@ def test_json_of_several_files() -> None:
 
 def test_written_graph_costs_the_same_as_the_file(tmp_path: Path) -> None:
     out = tmp_path / "board.json"
-    found = run("read", BOARD, "--write", out)
+    found = run("read", BOARD, "--save", out)
     assert f"written to {out}" in found.out
     assert topo.load(out).edges["GPU0", "NVSwitch0"]["lanes"] == 18
     of_text, of_graph, of_design = (

@@ -39,12 +39,13 @@ class Chip:
 
 
 _HOPPER, _BLACKWELL = Chip(18, 25e9, _GEN5, True), Chip(18, 50e9, _GEN5, True)
+_GA102 = Chip(4, 14.0625e9, _GEN4)
 #: Vendors' data sheets: NVLink 1 to 5 and the Infinity Fabric between GPUs; longest names first, as text is searched.
 CHIPS: dict[str, Chip] = {
     "GB300": _BLACKWELL, "GB200": _BLACKWELL, "B300": _BLACKWELL, "B200": _BLACKWELL, "B100": _BLACKWELL,
     "GH200": _HOPPER, "H200": _HOPPER, "H100": _HOPPER, "H800": Chip(8, 25e9, _GEN5, True), "H20": _HOPPER,
     "A100": Chip(12, 25e9, _GEN4), "A800": Chip(8, 25e9, _GEN4), "A30": Chip(4, 25e9, _GEN4),
-    "A6000": Chip(4, 14.0625e9, _GEN4), "A40": Chip(4, 14.0625e9, _GEN4), "V100": Chip(6, 25e9, _GEN3),
+    "A6000": _GA102, "A5000": _GA102, "A40": _GA102, "RTX 3090": _GA102, "V100": Chip(6, 25e9, _GEN3),
     "P100": Chip(4, 20e9, _GEN3),
 }  # fmt: skip
 _XGMI = {
@@ -66,12 +67,14 @@ BY_PCI = {
     "10de:2329": "H20", "10de:2901": "B200", "10de:2941": "GB200", "1002:74a1": "MI300X", "1002:74a5": "MI325X",
     "1002:75a0": "MI350X", "1002:75a3": "MI355X", "1002:740c": "MI250X", "1002:738c": "MI100",
 }  # fmt: skip
-_VENDOR = re.compile(rf"(?:NVIDIA|Tesla|Quadro|RTX|AMD|Instinct)\b[\w /()-]{{0,30}}?\b({'|'.join(CHIPS)})(?![0-9])")
+_NAMES = "|".join(CHIPS)
+_MAKER = "NVIDIA|Tesla|Quadro|GeForce|RTX|AMD|Instinct"
+_PRODUCT = re.compile(rf"(?:{_MAKER})\b[\w /()-]{{0,30}}?\b({_NAMES})(?![0-9])|\b({_NAMES})-(?:SXM|PCI)")
 
 
 def named_chip(text: str) -> str:
-    """Return the one product a text names after its vendor, "" where it names none or several."""
-    found = {match[1] for match in _VENDOR.finditer(text)}
+    """Return the one product a text names after its vendor or before its slot, "" where it names none or several."""
+    found = {match[1] or match[2] for match in _PRODUCT.finditer(text)}
     return found.pop() if len(found) == 1 else ""
 
 

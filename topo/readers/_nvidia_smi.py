@@ -23,6 +23,7 @@ _ROW = re.compile(r"\b(?:GPU|NIC)\d+[ \t|]*(?:X(?!GMI)(?![a-z])|NV\d|SYS|SOC|NOD
 _P2P = re.compile(r"\bGPU\d+[\s|]+(?:X\b|OK\b|NS\b|CNS\b|GNS\b|TNS\b|DR\b|U\b).*\b(?:OK|NS|CNS|GNS|TNS|DR|U)\b")
 _PATHS = re.compile(r"\bGPU\d+[\s|]+(?:.*\s)?(?:NV\d+|SYS|SOC|NODE|PHB|PXB|PIX)\b")
 _LEGEND = re.compile(r"\b(NIC\d+)\s*:\s*(\S+)")
+_NO_LINKS = re.compile(r"topo\s+(?:-mp|--matrix_pci)\b")
 #: Cores of the two Grace CPUs of a tray.
 _GRACE = {"0-71", "72-143"}
 Pair = tuple[str, str]
@@ -95,7 +96,10 @@ def _chip(
     if product and not CHIPS[product].nvlink:
         product = ""
     if not nvlinks:
-        return CHIPS[product or "A100"], None, []
+        hidden = (
+            ["`topo -mp` leaves NVLinks out: give the output of `topo -m`"] if _NO_LINKS.search(source.clean) else []
+        )
+        return CHIPS[product or "A100"], None, hidden
     peers = {gpu: [n for pair, n in nvlinks.items() if gpu in pair] for gpu in gpus}
     most, direct = max(nvlinks.values()), max(sum(found) for found in peers.values())
     if product and most > CHIPS[product].links:

@@ -14,7 +14,7 @@ from topo.readers._reading import Reader, Reading, Source
 __all__ = ["READERS"]
 
 _KIND = "rocm-smi-topo"
-_TITLE = re.compile(r"=+\s*(Weight|Hops|Link Type|Link access\w*) between two GPUs\s*=+", re.IGNORECASE)
+_TITLE = re.compile(r"(Weight|Hops|Link Type|Link access\w*) between two GPUs", re.IGNORECASE)
 _CELL = re.compile(r"XGMI|PCIE|PCIe|N/A|UNK\w*|True|False|0(?!\d)|\d+")
 _NUMA = re.compile(r"GPU\s*\[?(\d+)\]?\s*:\s*\(Topology\)\s*Numa Node:\s*(-?\d+)", re.IGNORECASE)
 #: What one XGMI hop weighs; more is a way over other GPUs.

@@ -138,6 +138,10 @@ def test_a_product_named_in_the_text_decides(tmp_path: Path) -> None:
     assert kinds(graph_of(text_of(tmp_path, f"GPU 0: Tesla V100-SXM3-32GB\n{text}")))["nvswitch"] == 1
     blackwell = graph_of(text_of(tmp_path, f"GPU models: NVIDIA B200\n{all_to_all(8, 'NV18')}"))
     assert blackwell.edges["GPU0", "NVSwitch0"]["bandwidth"] == 900e9
+    old_table = graph_of(text_of(tmp_path, f"|   0  A100-SXM4-40GB      On   |\n{all_to_all(2, 'NV4')}"))
+    assert old_table.edges["GPU0", "CPU0"]["bandwidth"] == pytest.approx(31.5e9, rel=1e-3)  # PCIe 4.0
+    gaming = graph_of(text_of(tmp_path, f"GPU 0: NVIDIA GeForce RTX 3090\n{all_to_all(2, 'NV4')}"))
+    assert gaming.edges["GPU0", "GPU1"]["bandwidth"] == 56.25e9
     two = f"NVIDIA B200 or NVIDIA H100\n{all_to_all(8, 'NV18')}"
     assert graph_of(text_of(tmp_path, two)).edges["GPU0", "NVSwitch0"]["bandwidth"] == 450e9
 
@@ -276,6 +280,8 @@ def test_the_plain_matrix_beside_the_linked_one(tmp_path: Path) -> None:
     reading = text_of(tmp_path, f"{text}\n$ nvidia-smi topo -mp\n{text.replace('NV18', 'NODE')}")
     assert per_gpu(graph_of(reading)) == {18}
     assert any("topo -mp" in note for note in reading.notes)
+    alone = text_of(tmp_path, f"$ nvidia-smi topo -mp\n{text.replace('NV18', 'NODE')}")
+    assert "`topo -mp` leaves NVLinks out: give the output of `topo -m`" in alone.notes
 
 
 @pytest.mark.parametrize(
