@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["BY_GFX", "BY_PCI", "BY_SM", "CHIPS", "Chip", "named_chip", "nvlink_of", "pcie_rate"]
+__all__ = ["CHIPS", "Chip", "chip_of", "named_chip", "nvlink_of", "pcie_rate"]
 
 #: GT/s -> bytes/s of one PCIe lane, one way (8b/10b; 128b/130b; flits of 256 bytes with 242 for the payload).
 _LANE = {2.5: 0.25e9, 5.0: 0.5e9, 8.0: 8e9 / 8 * 128 / 130, 16.0: 16e9 / 8 * 128 / 130, 32.0: 32e9 / 8 * 128 / 130,
@@ -76,6 +77,22 @@ def named_chip(text: str) -> str:
     """Return the one product a text names after its vendor or before its slot, "" where it names none or several."""
     found = {match[1] or match[2] for match in _PRODUCT.finditer(text)}
     return found.pop() if len(found) == 1 else ""
+
+
+def chip_of(pci: Mapping[str, str], gpu: Mapping[str, str]) -> Chip | None:
+    """Return the chip of a GPU in NCCL's files: by PCI device, compute capability or AMD's instruction set.
+
+    Parameters
+    ----------
+    pci, gpu : mapping
+        Attributes of its elements; `gpu` empty where the file has none.
+    """
+    name = f"{pci.get('vendor', '')[2:]}:{pci.get('device', '')[2:]}".lower()
+    if name in BY_PCI:
+        return CHIPS[BY_PCI[name]]
+    if "gcn" in gpu:
+        return BY_GFX.get(f"gfx{gpu['gcn'].removeprefix('gfx')}")
+    return BY_SM.get(gpu.get("sm", ""))
 
 
 def nvlink_of(product: str, most: int) -> tuple[Chip, str]:

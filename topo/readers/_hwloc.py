@@ -20,7 +20,7 @@ __all__ = ["READERS"]
 _KIND = "hwloc-xml"
 _HOMES = ("Package", "Socket", "Die", "Group", "NUMANode")
 _LINKS = ("NVLinkBandwidth", "XGMIBandwidth")
-_GPU_NAME = re.compile(r"(?:nvml|cuda|rsmi|ve|ze)(\d+)")
+_GPU_NAME = re.compile(r"(?:nvml|cuda|rsmi|ve|ze)(\d{1,5})")
 _FABRIC_NAME = re.compile(r"(?:mlx|hfi|bnxt_re|irdma|qib|opap|efa|rdmap|roce|hsn|bxi|cxi)\w*")
 #: A link whose speed the file does not give: PCIe 3.0 with 16 lanes [bytes/s].
 _PCIE = CHIPS["V100"].pcie

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 import networkx as nx
 
 from topo._errors import Fault, InputError
-from topo.readers._chips import BY_GFX, BY_PCI, BY_SM, CHIPS, Chip, pcie_rate
+from topo.readers._chips import CHIPS, Chip, chip_of, pcie_rate
 from topo.readers._host import Pair, add_cpu_links, add_device, add_links, add_pcie, domains_of, finish, new_host
 from topo.readers._reading import Reader, Reading, Source
 from topo.readers._xml_text import line_of, root_of
@@ -25,6 +25,11 @@ _GPU, _NIC, _BRIDGE = ("0x03", "0x12", "0x0b40"), ("0x02", "0x0c06"), ("0x0604",
 _PCIE = CHIPS["V100"].pcie
 
 
+_WHOLE = re.compile(r"[0-9]{1,9}")
+_BUSID = re.compile(r"[0-9a-f]{4,8}(?::[0-9a-f]{1,2}){1,2}\.[0-9a-f]{1,2}", re.IGNORECASE)
+_CLASS = re.compile(r"0x[0-9a-f]{2,6}", re.IGNORECASE)
+_FORMS = {_WHOLE: "a whole number", _BUSID: "a PCI address as 0000:07:00.0", _CLASS: "a PCI class as 0x030200"}
+_KNOWN = {"system", "cpu", "pci", "gpu", "nvlink", "xgmi", "c2c", "pcilink", "nic", "net"}
 _TEMPLATE = (
     "the file has no gpu, net or nvlink elements (a cloud's template, which NCCL fills in when it runs): "
     "NVLinks and NIC rates are not known; NCCL_TOPO_DUMP_FILE writes them"
@@ -79,6 +84,8 @@ def read(source: Source) -> Reading:
     if found.slow:
         which = f"{', '.join(found.slow[:4])}{', ...' if len(found.slow) > 4 else ''} ({len(found.slow)})"
         found.notes.append(f"PCIe links without a speed: {_PCIE / 1e9:.4g} GB/s per direction assumed: {which}")
+    if odd := sorted({str(part.tag) for part in root.iter()} - _KNOWN):
+        found.notes.append(f"elements left aside, not known to be NCCL's: {', '.join(odd)}")
     if found.unknown:
         what = ", ".join(f"{n} of class {name}" for name, n in found.unknown.items())
         found.notes.append(f"devices left aside, neither GPU, NIC nor bridge: {what}")
@@ -104,6 +111,9 @@ def _below(found: _Found, part: Element, above: str, host: str) -> None:
 def _pci(found: _Found, part: Element, above: str, host: str) -> None:
     """Add a device and what hangs on it."""
     busid, kind = part.get("busid", "").lower(), part.get("class", "").lower()
+    _require(found, part, "busid", _BUSID)
+    if kind or not len(part):
+        _require(found, part, "class", _CLASS)
     rate = pcie_rate(part.get("link_speed", ""), part.get("link_width", ""))
     gpu, nic = part.find("gpu"), part.find("nic")
     nets = [] if nic is None else nic.findall("net")
@@ -129,14 +139,13 @@ def _pci(found: _Found, part: Element, above: str, host: str) -> None:
 
 def _gpu(found: _Found, part: Element, gpu: Element | None, above: str, host: str, rate: float) -> None:
     busid = part.get("busid", "").lower()
-    name = f"GPU{gpu.get('dev')}" if gpu is not None and gpu.get("dev") else busid
-    label = found.label(host, name)
+    label = found.label(host, busid if gpu is None else f"GPU{_whole(found, gpu, 'dev')}")
     if len(part.findall("gpu")) > 1:
         found.notes.append(f"{label}: several ranks share this GPU; one taken")
     rank = gpu.get("rank", "") if gpu is not None else ""
-    add_device(found.graph, label, "gpu", host, rank=int(rank) if rank.isdigit() else None, pci=busid)
+    add_device(found.graph, label, "gpu", host, rank=int(rank) if _WHOLE.fullmatch(rank) else None, pci=busid)
     add_pcie(found.graph, label, above, rate)
-    found.gpus[host, busid] = (label, gpu, _chip(part, gpu))
+    found.gpus[host, busid] = (label, gpu, chip_of(part.attrib, {} if gpu is None else gpu.attrib))
     for c2c in part.iterfind("gpu/c2c"):
         bandwidth, count = _whole(found, c2c, "bw") * 1e6, _whole(found, c2c, "count")
         cpu = found.cpus[host][-1]
@@ -144,17 +153,6 @@ def _gpu(found: _Found, part: Element, gpu: Element | None, above: str, host: st
             add_pcie(found.graph, label, cpu, count * bandwidth)
             found.notes.append(f"{label} - {cpu}: chip-to-chip links as a pcie edge of the stated bandwidth")
         break
-
-
-def _chip(part: Element, gpu: Element | None) -> Chip | None:
-    """Return what links the GPU has, by its compute capability, instruction set or PCI device."""
-    name = f"{part.get('vendor', '')[2:]}:{part.get('device', '')[2:]}".lower()
-    if name in BY_PCI:
-        return CHIPS[BY_PCI[name]]
-    if gpu is None:
-        return None
-    gfx = re.sub(r"^(?:gfx)?", "gfx", gpu.get("gcn", "-"))
-    return BY_GFX.get(gfx) or (BY_SM.get(gpu.get("sm", "")) if "gcn" not in gpu.keys() else None)  # noqa: SIM118
 
 
 def _nets(found: _Found, nic: Element, above: str, host: str, rate: float) -> None:
@@ -206,13 +204,15 @@ def _scale_up(found: _Found, cut: bool) -> None:
 
 
 def _whole(found: _Found, part: Element, key: str) -> int:
+    _require(found, part, key, _WHOLE)
+    return int(part.get(key, ""))
+
+
+def _require(found: _Found, part: Element, key: str, form: re.Pattern[str]) -> None:
     text = part.get(key, "")
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        place = f"<{part.tag}> {key}"
-        raise InputError(
-            Fault(place, text, "must be a whole number", "Give the file as NCCL wrote it.", found.source.file)
-        )
-    return int(text)
+    if not form.fullmatch(text):
+        place, cure = f"{line_of(found.source, text)}, <{part.tag}> {key}", "Give the file as NCCL wrote it."
+        raise InputError(Fault(place, text, f"must be {_FORMS[form]}", cure, found.source.file))
 
 
 def _to_cpu(found: _Found, label: str, count: int) -> None:

@@ -37,7 +37,7 @@ def read(source: Source) -> Reading:
     """Return the host of a topology matrix."""
     matrix, notes = _one(find_matrices(source, _CELL), source.file)
     cells, filled = pairs_of(matrix, "X", source.file)
-    gpus = [name for name in matrix.devices if re.fullmatch(r"GPU\d+", name)]
+    gpus = [name for name in matrix.devices if re.fullmatch(r"GPU\d{1,5}", name)]
     nics = [name for name in matrix.devices if name not in gpus]
     _require_known(matrix, gpus, cells, source.file)
     unknown = [f"{a} - {b}" for i, a in enumerate(matrix.devices) for b in matrix.devices[i + 1 :]

@@ -15,8 +15,8 @@ __all__ = ["READERS"]
 
 _KIND = "rocm-smi-topo"
 _TITLE = re.compile(r"(Weight|Hops|Link Type|Link access\w*) between two GPUs", re.IGNORECASE)
-_CELL = re.compile(r"XGMI|PCIE|PCIe|N/A|UNK\w*|True|False|0(?!\d)|\d+")
-_NUMA = re.compile(r"GPU\s*\[?(\d+)\]?\s*:\s*\(Topology\)\s*Numa Node:\s*(-?\d+)", re.IGNORECASE)
+_CELL = re.compile(r"XGMI|PCIE|PCIe|N/A|UNK\w*|True|False|\d{1,6}")
+_NUMA = re.compile(r"GPU\s*\[?(\d{1,5})\]?\s*:\s*\(Topology\)\s*Numa Node:\s*(-?\d{1,5})", re.IGNORECASE)
 #: What one XGMI hop weighs; more is a way over other GPUs.
 _ONE_HOP = 15
 Pair = tuple[str, str]
@@ -63,7 +63,7 @@ def _tables(source: Source) -> dict[str, tuple[Matrix, dict[Pair, str], list[str
     found: dict[str, tuple[Matrix, dict[Pair, str], list[str]]] = {}
     for matrix in find_matrices(source, _CELL):
         above = [title for number, title in titles if number < matrix.line]
-        if not above or not all(re.fullmatch(r"GPU\d+", name) for name in matrix.columns):
+        if not above or not all(re.fullmatch(r"GPU\d{1,5}", name) for name in matrix.columns):
             continue
         name = above[-1]
         if name in found and not matrix.same(found[name][0]):

@@ -144,6 +144,8 @@ def test_pcie_without_a_speed_and_other_devices(tmp_path: Path) -> None:
     assert graph.edges["GPU0", "0000:01:00.0"]["bandwidth"] == pytest.approx(31.5e9, rel=1e-3)
     assert any("without a speed" in note and "0000:01:00.0 (1)" in note for note in reading.notes)
     assert any("1 of class 0x010802" in note for note in reading.notes)
+    odd = text_of(tmp_path, board().replace("<nic>", "<nice>").replace("</nic>", "</nice>"))
+    assert "elements left aside, not known to be NCCL's: nice" in odd.notes
 
 
 def test_every_link_to_every_peer_is_a_switch(tmp_path: Path) -> None:
@@ -185,6 +187,9 @@ def test_text_around_and_twice(tmp_path: Path) -> None:
         (('target="0000:20:00.0"', 'target="0000:99:00.0"'), "is the target of a link, but no other GPU"),
         (('busid="0000:20:00.0"', 'busid="0000:1d:00.0"'), "other GPU|stands there twice"),
         (("</gpu>", "</cpu>"), "not well-formed"),
+        (('busid="0000:20:00.0"', 'busid="0000:2g:00.0"'), "'0000:2g:00.0': must be a PCI address as 0000:07:00.0"),
+        (('class="0x038000"', 'class="GPU"'), "line 9, <pci> class = 'GPU': must be a PCI class as 0x030200"),
+        (('dev="1"', 'ddv="1"'), "<gpu> dev = '': must be a whole number"),
         (('dev="1"', 'dev="0"'), "stands there twice"),
         (('<system version="2">', '<!DOCTYPE s [<!ENTITY a "b">]>\n<system version="2">&a;'), "entities"),
     ],
@@ -198,9 +203,11 @@ def test_refused(change: tuple[str, str], message: str, tmp_path: Path) -> None:
 
 def test_no_gpu_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no GPU"):
-        text_of(tmp_path, '<system version="1"><cpu numaid="0"><pci busid="a" class="0x020000"/></cpu></system>')
+        text_of(
+            tmp_path, '<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0" class="0x020000"/></cpu></system>'
+        )
     with pytest.raises(InputError, match="more than 200 deep"):
-        text_of(tmp_path, '<system><cpu numaid="0">' + 300 * '<pci busid="a" class="0x060400">')
+        text_of(tmp_path, '<system><cpu numaid="0">' + 300 * '<pci busid="0000:01:00.0" class="0x060400">')
 
 
 @pytest.mark.parametrize("name", ["rccl-topo_4p3l.xml", "aws-p4d-24xl-topo.xml", "rccl-topo_collnet_n4.xml"])
