@@ -76,12 +76,14 @@ def read(path: str | os.PathLike[str], kind: str | None = None) -> Reading:
 
 
 def recognised(path: str | os.PathLike[str]) -> bool:
-    """Whether `read` knows the kind of a file, or that it is foreign: then its message says more than another's."""
+    """Whether `read` has more to say of a file than `load`: it knows its kind, or what else it is than a design."""
     try:
         source, _ = _source(path)
     except InputError:
         return False
-    return _first(source, READERS.values()) is not None or _first(source, FOREIGN) is not None
+    if foreign := _first(source, FOREIGN):
+        return foreign.kind != "design"
+    return _first(source, READERS.values()) is not None
 
 
 def _of(source: Source) -> Reader:
@@ -89,9 +91,12 @@ def _of(source: Source) -> Reader:
     if _HTML.match(source.text):
         raise InputError(Fault("file", source.text.strip()[:40], "is an HTML page, not the file itself",
                                "Download the raw file.", source.file))  # fmt: skip
-    if foreign := _first(source, FOREIGN):
-        raise InputError(Fault("file", foreign.kind, f"is no topology: {foreign.title}", foreign.cure, source.file))
-    if reader := _first(source, READERS.values()):
+    foreign, reader = _first(source, FOREIGN), _first(source, READERS.values())
+    if foreign is not None:
+        also = f" If it holds a topology too: kind={reader.kind!r} (--as {reader.kind})." if reader else ""
+        rule = f"is no topology: {foreign.title}"
+        raise InputError(Fault("file", foreign.kind, rule, f"{foreign.cure}{also}", source.file))
+    if reader is not None:
         return reader
     cure = f"Known kinds: {', '.join(READERS)}; give one with kind= (--as) if it is one of these."
     raise InputError(Fault("file", source.text.strip()[:40], "is of no known kind", cure, source.file))

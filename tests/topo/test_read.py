@@ -61,7 +61,8 @@ def test_latin_1_is_said(tmp_path: Path) -> None:
         ("<!DOCTYPE html>\n<html><body><pre>GPU0 X</pre></body></html>", "is an HTML page"),
         ("<!-- saved -->\n<HTML lang='en'>", "is an HTML page"),
         ("hello\nworld\n", "is of no known kind. Known kinds: rocm-smi-topo, nvidia-smi-topo, nccl-xml"),
-        ("[design]\nname = 'x'\n", "is of no known kind"),
+        ("[design]\nname = 'x'\n", "is no topology: design file"),
+        ("host:1 [0] NCCL INFO Bootstrap\n" + BOX, r"debug log of NCCL.* If it holds .* \(--as nvidia-smi-topo\)"),
     ],
 )
 def test_what_is_none_is_named(data: bytes | str, message: str, tmp_path: Path) -> None:
