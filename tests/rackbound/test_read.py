@@ -48,7 +48,7 @@ def test_written_graph_costs_the_same_as_the_file(tmp_path: Path) -> None:
 
 def test_verbs_take_the_file() -> None:
     assert "as a graph of 1 domains (8 GPUs)" in run("design", "check", CUBE).out
-    assert "a graph file" in run("design", "show", CUBE).out
+    assert "Measures, 1 domains" in run("design", "show", CUBE).out
     assert "leave it out" in run("cost", CUBE, "all_to_all", "--bytes", "1GB", "--domains", "2").err.lower()
 
 
