@@ -25,6 +25,7 @@ from ._load import load_design as load_design
 from ._measure import Links as Links
 from ._measure import Measures as Measures
 from ._measure import measure as measure
+from ._read import read as read
 from ._routing import RULES as RULES
 from ._routing import ClassRoutes as ClassRoutes
 from ._routing import Routes as Routes
@@ -32,3 +33,6 @@ from ._routing import hop_counts as hop_counts
 from ._routing import route as route
 from ._write import WRITERS as WRITERS
 from ._write import write as write
+from .readers._kinds import READERS as READERS
+from .readers._reading import Reading as Reading
+from .readers._reading import Tables as Tables

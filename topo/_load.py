@@ -17,8 +17,10 @@ from topo._design import Design
 from topo._errors import Fault, InputError, suggest
 from topo._graphml import read_graphml
 from topo._json_graph import read_json
+from topo._read import read, recognised
 from topo._slices import slice_tables, split_name
 from topo._validate import design_from_mapping, slices_of
+from topo.readers._reading import Reading
 
 __all__ = ["is_graph_file", "list_designs", "load", "load_design"]
 
@@ -84,14 +86,18 @@ def _slice_of(name_or_path: str | os.PathLike[str]) -> tuple[str, tuple[int, ...
 
 
 def is_graph_file(name_or_path: str | os.PathLike[str]) -> bool:
-    """Whether `load` reads this as a graph that `topo.write` wrote rather than as a design.
+    """Whether `load` reads this as a graph, or as a file that `topo.read` knows, rather than as a design.
 
     Examples
     --------
     >>> is_graph_file("racks.graphml"), is_graph_file("gb200-nvl72")
     (True, False)
     """
-    return Path(name_or_path).suffix.lower() in _GRAPH_FILES
+    path = Path(name_or_path)
+    if path.suffix.lower() in _GRAPH_FILES:
+        return True
+    is_design = path.suffix.lower() == ".toml" or os.fspath(name_or_path).casefold() in _aliases()
+    return not is_design and os.path.isfile(path) and recognised(path)
 
 
 def load(
@@ -107,7 +113,8 @@ def load(
     ----------
     name_or_path : str or path
         Catalogue name, alias, or design file; or a graph that `topo.write` wrote (.json,
-        .graphml), given back as it was: `topo.check` says whether verbs will take it.
+        .graphml), given back as it was: `topo.check` says whether verbs will take it; or a
+        file that `topo.read` knows, its notes among the graph's assumptions.
     domains : int or sequence of int, optional
         Number of scale-up domains, or the GPUs of each ([72, 36]). This and the following
         are not for graph files.
@@ -146,7 +153,9 @@ def load(
     file = str(name_or_path)
     if is_graph_file(file):
         _require_defaults(file, domains, overrides, planes)
-        return _GRAPH_FILES[Path(file).suffix.lower()](_bytes(file, "a graph file"), file)
+        if reader := _GRAPH_FILES.get(Path(file).suffix.lower()):
+            return reader(_bytes(file, "a graph file"), file)
+        return _only_graph(read(file), file)
     design = load_design(name_or_path, overrides)
     sizes = _sizes(domains, design.design.domain_size)
     if len(sizes) > 1 and design.scale_out is None:
@@ -168,6 +177,13 @@ def _sizes(domains: int | Sequence[int], usual: int) -> list[int]:
         rule = "must be a whole number, one or more, or a list of GPUs in each"
         raise InputError(Fault("domains", domains, rule, "Give 1, 2, ..., or [72, 36]."))
     return listed if isinstance(domains, Sequence) else [usual] * listed[0]
+
+
+def _only_graph(reading: Reading, file: str) -> nx.Graph[str]:
+    if reading.graph is None:
+        cure = "Give its fabric too: topo.read both, and cost(graph, ..., routing=reading.routing)."
+        raise InputError(Fault("file", reading.kind, "holds forwarding tables alone, no graph", cure, file))
+    return reading.graph
 
 
 def _in_file(error: InputError, file: str) -> InputError:

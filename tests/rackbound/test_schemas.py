@@ -73,6 +73,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("model", "show", str(DATA / "hf-config" / "Qwen3-235B-A22B.config.json")),
     ],
     "doctor/1": [("doctor",)],
+    "read/1": [
+        ("read", str(DATA / "readers-host" / "topo-m" / "b200-shared-nic-pairs-cut.txt")),
+        ("read", *(str(path) for path in sorted((DATA / "readers-host").rglob("*o*.xml")))),
+    ],
 }  # fmt: skip
 
 
