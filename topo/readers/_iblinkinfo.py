@@ -1,0 +1,150 @@
+"""What does `iblinkinfo` say? Its blocks per node, and its one line per port (-l); LIDs tell the ends apart."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from topo.readers._ib_graph import reading_of
+from topo.readers._ib_names import AGGREGATION, host_name
+from topo.readers._infiniband import End, Listing, Wiring, guid_text, rate_of
+from topo.readers._reading import Reader, Reading, Source
+
+__all__ = ["READERS"]
+
+_HEADER = re.compile(r"\s*(?P<kind>CA|Switch|Router)\s*:?\s+(?:(?P<guid>0x[0-9a-f]+)\s+)?(?P<name>.*?)\s*:\s*", re.IGNORECASE)
+_ROW = re.compile(
+    r'\s*(?:(?P<guid>0x[0-9a-f]+)\s+)?(?:"(?P<name>[^"]*)"\s+)?(?P<lid>\d+)\s+(?P<port>\d+)\s*\[\s*\d*\s*\]\s*'
+    r"<?==\((?P<link>[^)]*)\)==>\s*(?:(?P<far_guid>0x[0-9a-f]+)\s+)?(?:(?P<far_lid>\d+)\s+(?P<far_port>\d+))?\s*"
+    r'\[\s*\d*\s*\]\s*"(?P<far_name>.*)"\s*\(.*',
+    re.IGNORECASE,
+)
+_LINK = re.compile(r"\s*(?P<width>\d+X)\s+(?P<speed>[\w.]+)(?:\s*Gbps)?\s+(?P<state>\w+)\s*/\s*(?P<physical>\w+)\s*", re.IGNORECASE)
+_KINDS = {"ca": "CA", "switch": "SW", "router": "RT"}
+#: What switches are called before and after somebody names them.
+_SWITCHES = re.compile(r"^\w+;|switch|infiniscale|quantum|\bM?(SX|SB|QM)\d{4}", re.IGNORECASE)
+
+
+@dataclass
+class _Port:
+    """A row: the node it belongs to, as far as known, and the other end."""
+
+    line: int
+    kind: str
+    name: str
+    guid: str
+    end: tuple[int, int]
+    far: tuple[int, int] | None
+    far_name: str
+    far_guid: str
+    rate: str | None
+
+
+def _read(source: Source) -> Reading:
+    wiring = Wiring("iblinkinfo", source)
+    rows = _rows(wiring)
+    owner = _owners(wiring, rows)
+    for row in rows:
+        if row.far is not None:
+            near, far = (End(owner[lid], port) for lid, port in (row.end, row.far))
+            wiring.listings.append(Listing(near, far, row.rate, row.line))
+            for end, lid, guid in ((near, row.end[0], row.guid), (far, row.far[0], row.far_guid)):
+                if wiring.devices[end.device].kind == "CA":
+                    wiring.port(wiring.devices[end.device], end.port, lid, guid, row.line)
+    return reading_of(wiring)
+
+
+def _rows(wiring: Wiring) -> list[_Port]:
+    """Return the ports that are up, and those down of nodes; rows know their block's kind, name and GUID."""
+    kind = name = block_guid = ""
+    rows = []
+    idle = 0
+    lines = wiring.source.lines
+    for number, line in enumerate(lines, 1):
+        header, found = _HEADER.fullmatch(line), _ROW.fullmatch(line)
+        if header:
+            kind, name = _KINDS[header["kind"].lower()], _clean(header["name"])
+            block_guid = guid_text(header["guid"] or "")
+        elif found:
+            own = found["name"] is not None
+            link = _LINK.fullmatch(found["link"])
+            up = link is not None and link["state"].lower() != "down" and found["far_lid"] is not None
+            if not own and not kind:
+                wiring.fault(number, line.strip()[:60], "is a port without the CA or Switch line it belongs to", "Give the whole file.")
+            wiring.down += not up
+            idle += bool(up and link and link["state"].lower() != "active")
+            rows.append(_Port(
+                number, "" if own else kind, _clean(found["name"]) if own else name,
+                guid_text(found["guid"] or "") or ("" if own or kind == "CA" else block_guid),
+                (int(found["lid"]), int(found["port"])),
+                (int(found["far_lid"]), int(found["far_port"])) if up else None, _clean(found["far_name"]),
+                guid_text(found["far_guid"] or ""), rate_of(link["width"], link["speed"]) if link else None,
+            ))  # fmt: skip
+        elif line.strip() == "...":
+            wiring.notes.append(f"line {number} is '...': something was cut out there")
+        elif "==" in line and any(rest.strip() for rest in lines[number:]):
+            wiring.fault(number, line.strip()[:80], "cannot be read as a port and its link", "Restore the line, or take it out.")
+        elif line.strip() and number == len(lines):
+            wiring.notes.append(f"line {number}, the last, is cut and left out: {line.strip()[:40]!r}")
+    if idle:
+        wiring.notes.append(f"{idle} ports are up but not Active (no subnet manager yet?): taken")
+    return rows
+
+
+def _clean(name: str | None) -> str:
+    return " ".join((name or "").split())
+
+
+def _owners(wiring: Wiring, rows: list[_Port]) -> dict[int, str]:
+    """Return LID -> device key; a LID has one owner, who has one name."""
+    owner: dict[int, str] = {}
+    names: dict[int, tuple[str, int]] = {}
+    adapters: dict[tuple[str, object], str] = {}
+    told = [(row.end[0], row.name, row) for row in rows] + [(row.far[0], row.far_name, row) for row in rows if row.far]
+    for lid, name, row in told:
+        if lid == 0:
+            wiring.fault(row.line, "LID 0", "tells no ends apart: no subnet manager gave out LIDs", "Give the output of ibnetdiscover.")
+        elif (was := names.setdefault(lid, (name, row.line)))[0] != name:
+            rule = f"is the name of LID {lid}, which line {was[1]} calls {was[0]!r}"
+            wiring.fault(row.line, name, rule, "Give each subnet in a file of its own.")
+    used = _used_ports(rows)
+    for row in rows:
+        kind = row.kind or _kind(row.name, used[row.end[0]], False)
+        key = row.guid or f"LID {row.end[0]}"
+        if kind == "CA":
+            base = int(row.guid, 16) - row.end[1] if row.guid else row.end[0]
+            key = adapters.get((row.name, row.guid)) or adapters.get((row.name, base)) or key
+            adapters |= {(row.name, row.guid): key, (row.name, base): key} if row.guid else {}
+        known = {} if kind == "CA" else {"guid": row.guid, "lid": row.end[0]}
+        wiring.see(key, kind, row.name, row.line, listed=True, **known)
+        owner[row.end[0]] = key
+    strangers = {}
+    for row in rows:
+        if row.far and row.far[0] not in owner:
+            strangers[row.far[0]] = (row, strangers.get(row.far[0], (row, False))[1] or row.kind == "CA")
+    for lid, (row, by_ca) in strangers.items():
+        kind = _kind(row.far_name, used[lid], by_ca)
+        key = owner[lid] = f"LID {lid}"
+        wiring.see(key, kind, row.far_name, row.line, **({} if kind == "CA" else {"lid": lid, "guid": row.far_guid}))
+    return owner
+
+
+def _used_ports(rows: list[_Port]) -> dict[int, set[int]]:
+    used: dict[int, set[int]] = {}
+    for row in rows:
+        for lid, port in filter(None, (row.end, row.far)):
+            used.setdefault(lid, set()).add(port)
+    return used
+
+
+def _kind(name: str, ports: set[int], by_ca: bool) -> str:
+    """Return what a node is that no block tells about: by its name, its ports, and whether an adapter is wired to it."""
+    if host_name(name)[1] or AGGREGATION.search(name):
+        return "CA"
+    return "SW" if by_ca or len(ports) > 2 or max(ports) > 2 or _SWITCHES.search(name) else "CA"
+
+
+READERS: tuple[Reader, ...] = (
+    Reader("iblinkinfo", "output of iblinkinfo (blocks, or one line a port with -l)",
+           lambda source: any(map(_ROW.fullmatch, source.lines)), _read),
+)  # fmt: skip
