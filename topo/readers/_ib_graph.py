@@ -94,7 +94,9 @@ def _cables(wiring: Wiring) -> list[_Cable]:
     if single:
         shown = ", ".join(f"{_told(wiring, row.near)} - {_told(wiring, row.far)}" for row in single[:_SHOWN])
         more = ", ..." if len(single) > _SHOWN else ""
-        wiring.notes.append(f"{len(single)} cables are listed from one end only (is the file cut?), taken: {shown}{more}")
+        wiring.notes.append(
+            f"{len(single)} cables are listed from one end only (is the file cut?), taken: {shown}{more}"
+        )
     return _rated(wiring, list(cables.values()))
 
 
@@ -114,13 +116,13 @@ def _rated(wiring: Wiring, cables: list[tuple[Listing, str | None]]) -> list[_Ca
     common = max(known, key=lambda rate: (known[rate], rate), default=wiring.default_rate)
     unknown = [row for row, rate in cables if not rate]
     if unknown and common is None:
-        wiring.fault(unknown[0].line, _told(wiring, unknown[0].near), "no line of the file states a speed of a link that is known",
+        wiring.fault(unknown[0].line, _told(wiring, unknown[0].near), "no line of the file states a known speed",
                      "Give the whole output, or write the speed after the cables, as 4xNDR.")  # fmt: skip
         return []
     if unknown:
         why = "the commonest in the file" if known else f"what {wiring.kind} takes where nothing is stated"
         wiring.notes.append(f"{len(unknown)} cables state no speed that is known: taken as {common} (assumed: {why})")
-    return [_Cable(*sorted((row.near, row.far)), rate or str(common)) for row, rate in cables]
+    return [_Cable(min(row.near, row.far), max(row.near, row.far), rate or str(common)) for row, rate in cables]
 
 
 def _between_nodes(wiring: Wiring, cables: list[_Cable]) -> list[_Cable]:
@@ -139,7 +141,9 @@ def _between_nodes(wiring: Wiring, cables: list[_Cable]) -> list[_Cable]:
     for key in inside:
         del wiring.devices[key]
     if inside:
-        wiring.notes.append(f"{len(inside)} SHARP aggregation nodes inside switches are no hosts: left out; in-network reduction is not assumed")
+        wiring.notes.append(
+            f"{len(inside)} SHARP aggregation nodes in switches are no hosts: left out, and reduction there not assumed"
+        )
     if loops:
         wiring.notes.append(f"{loops} cables lead back to the same device: left out")
     return kept
@@ -150,12 +154,16 @@ def _nodes(wiring: Wiring) -> tuple[nx.Graph[str], _Places]:
     devices = wiring.devices
     adapters = {key: device.name or key for key, device in devices.items() if device.kind == "CA"}
     groups, notes = merged_hosts(adapters)
-    switches = sorted((key for key in devices if key not in adapters), key=lambda key: natural(devices[key].name or key))
+    switches = sorted(
+        (key for key in devices if key not in adapters), key=lambda key: natural(devices[key].name or key)
+    )
     wanted = [_host_names(group, adapters) for group in groups]
     wanted += [(*switch_names(name), f"{name} ({key})") for key in switches for name in [devices[key].name or key]]
     labels = unique_labels(wanted)
     graph: nx.Graph[str] = nx.Graph(schema=1, name=wiring.source.file.replace("\\", "/").rpartition("/")[2])
-    label = {key: name for name, keys in zip(labels, [*groups, *([key] for key in switches)], strict=True) for key in keys}
+    label = {
+        key: name for name, keys in zip(labels, [*groups, *([key] for key in switches)], strict=True) for key in keys
+    }
     places = _Places(label, {})
     for rank, keys in enumerate(sorted(groups, key=lambda keys: natural(label[keys[0]]))):
         graph.add_node(label[keys[0]], kind="host", rank=rank, **_host(keys, devices, places))
@@ -175,7 +183,11 @@ def _nodes(wiring: Wiring) -> tuple[nx.Graph[str], _Places]:
 def _host_names(keys: list[str], adapters: Mapping[str, str]) -> tuple[str, ...]:
     """Return the labels a host may have, best first."""
     name = adapters[keys[0]]
-    return (host_name(name)[0], name, f"{name} ({keys[0]})") if len(keys) == 1 else (host_name(name)[0], f"{host_name(name)[0]} ({keys[0]})")
+    return (
+        (host_name(name)[0], name, f"{name} ({keys[0]})")
+        if len(keys) == 1
+        else (host_name(name)[0], f"{host_name(name)[0]} ({keys[0]})")
+    )
 
 
 def _host(keys: list[str], devices: Mapping[str, Device], places: _Places) -> dict[str, Any]:

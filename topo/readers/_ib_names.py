@@ -32,7 +32,11 @@ def host_name(description: str) -> tuple[str, str]:
 
     Examples
     --------
-    >>> host_name("node001 HCA-1"), host_name("storage 3 mlx5_0"), host_name("MT25408 ConnectX Mellanox Technologies")
+    >>> (
+    ...     host_name("node001 HCA-1"),
+    ...     host_name("storage 3 mlx5_0"),
+    ...     host_name("MT25408 ConnectX Mellanox Technologies"),
+    ... )
     (('node001', 'HCA-1'), ('storage 3', 'mlx5_0'), ('MT25408 ConnectX Mellanox Technologies', ''))
     """
     found = _ADAPTER.fullmatch(description)
@@ -74,7 +78,9 @@ def merged_hosts(adapters: Mapping[str, str]) -> tuple[list[list[str]], list[str
         merged += len(keys) > 1
         groups.append(keys)
     if merged:
-        notes.append(f"{merged} hosts have several adapters, taken as one host each by their names; ports numbered anew, see port_names")
+        notes.append(
+            f"{merged} hosts have several adapters by their names; their ports are numbered on, see port_names"
+        )
     return groups, notes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from topo.readers._ib_graph import reading_of
 from topo.readers._ib_names import AGGREGATION, host_name
@@ -12,14 +13,18 @@ from topo.readers._reading import Reader, Reading, Source
 
 __all__ = ["READERS"]
 
-_HEADER = re.compile(r"\s*(?P<kind>CA|Switch|Router)\s*:?\s+(?:(?P<guid>0x[0-9a-f]+)\s+)?(?P<name>.*?)\s*:\s*", re.IGNORECASE)
+_HEADER = re.compile(
+    r"\s*(?P<kind>CA|Switch|Router)\s*:?\s+(?:(?P<guid>0x[0-9a-f]+)\s+)?(?P<name>.*?)\s*:\s*", re.IGNORECASE
+)
 _ROW = re.compile(
     r'\s*(?:(?P<guid>0x[0-9a-f]+)\s+)?(?:"(?P<name>[^"]*)"\s+)?(?P<lid>\d+)\s+(?P<port>\d+)\s*\[\s*\d*\s*\]\s*'
     r"<?==\((?P<link>[^)]*)\)==>\s*(?:(?P<far_guid>0x[0-9a-f]+)\s+)?(?:(?P<far_lid>\d+)\s+(?P<far_port>\d+))?\s*"
     r'\[\s*\d*\s*\]\s*"(?P<far_name>.*)"\s*\(.*',
     re.IGNORECASE,
 )
-_LINK = re.compile(r"\s*(?P<width>\d+X)\s+(?P<speed>[\w.]+)(?:\s*Gbps)?\s+(?P<state>\w+)\s*/\s*(?P<physical>\w+)\s*", re.IGNORECASE)
+_LINK = re.compile(
+    r"\s*(?P<width>\d+X)\s+(?P<speed>[\w.]+)(?:\s*Gbps)?\s+(?P<state>\w+)\s*/\s*(?P<physical>\w+)\s*", re.IGNORECASE
+)
 _KINDS = {"ca": "CA", "switch": "SW", "router": "RT"}
 #: What switches are called before and after somebody names them.
 _SWITCHES = re.compile(r"^\w+;|switch|infiniscale|quantum|\bM?(SX|SB|QM)\d{4}", re.IGNORECASE)
@@ -70,7 +75,12 @@ def _rows(wiring: Wiring) -> list[_Port]:
             link = _LINK.fullmatch(found["link"])
             up = link is not None and link["state"].lower() != "down" and found["far_lid"] is not None
             if not own and not kind:
-                wiring.fault(number, line.strip()[:60], "is a port without the CA or Switch line it belongs to", "Give the whole file.")
+                wiring.fault(
+                    number,
+                    line.strip()[:60],
+                    "is a port without the CA or Switch line it belongs to",
+                    "Give the whole file.",
+                )
             wiring.down += not up
             idle += bool(up and link and link["state"].lower() != "active")
             rows.append(_Port(
@@ -83,7 +93,9 @@ def _rows(wiring: Wiring) -> list[_Port]:
         elif line.strip() == "...":
             wiring.notes.append(f"line {number} is '...': something was cut out there")
         elif "==" in line and any(rest.strip() for rest in lines[number:]):
-            wiring.fault(number, line.strip()[:80], "cannot be read as a port and its link", "Restore the line, or take it out.")
+            wiring.fault(
+                number, line.strip()[:80], "cannot be read as a port and its link", "Restore the line, or take it out."
+            )
         elif line.strip() and number == len(lines):
             wiring.notes.append(f"line {number}, the last, is cut and left out: {line.strip()[:40]!r}")
     if idle:
@@ -103,7 +115,12 @@ def _owners(wiring: Wiring, rows: list[_Port]) -> dict[int, str]:
     told = [(row.end[0], row.name, row) for row in rows] + [(row.far[0], row.far_name, row) for row in rows if row.far]
     for lid, name, row in told:
         if lid == 0:
-            wiring.fault(row.line, "LID 0", "tells no ends apart: no subnet manager gave out LIDs", "Give the output of ibnetdiscover.")
+            wiring.fault(
+                row.line,
+                "LID 0",
+                "tells no ends apart: no subnet manager gave out LIDs",
+                "Give the output of ibnetdiscover.",
+            )
         elif (was := names.setdefault(lid, (name, row.line)))[0] != name:
             rule = f"is the name of LID {lid}, which line {was[1]} calls {was[0]!r}"
             wiring.fault(row.line, name, rule, "Give each subnet in a file of its own.")
@@ -115,17 +132,20 @@ def _owners(wiring: Wiring, rows: list[_Port]) -> dict[int, str]:
             base = int(row.guid, 16) - row.end[1] if row.guid else row.end[0]
             key = adapters.get((row.name, row.guid)) or adapters.get((row.name, base)) or key
             adapters |= {(row.name, row.guid): key, (row.name, base): key} if row.guid else {}
-        known = {} if kind == "CA" else {"guid": row.guid, "lid": row.end[0]}
+        known: dict[str, Any] = {} if kind == "CA" else {"guid": row.guid, "lid": row.end[0]}
         wiring.see(key, kind, row.name, row.line, listed=True, **known)
-        owner[row.end[0]] = key
-    strangers = {}
+        if owner.setdefault(row.end[0], key) != key:
+            cure = "Give each subnet in a file of its own."
+            wiring.fault(row.line, row.name, f"has LID {row.end[0]}, which {owner[row.end[0]]} has", cure)
+    strangers: dict[int, tuple[_Port, bool]] = {}
     for row in rows:
         if row.far and row.far[0] not in owner:
             strangers[row.far[0]] = (row, strangers.get(row.far[0], (row, False))[1] or row.kind == "CA")
     for lid, (row, by_ca) in strangers.items():
         kind = _kind(row.far_name, used[lid], by_ca)
         key = owner[lid] = f"LID {lid}"
-        wiring.see(key, kind, row.far_name, row.line, **({} if kind == "CA" else {"lid": lid, "guid": row.far_guid}))
+        known = {} if kind == "CA" else {"guid": row.far_guid, "lid": lid}
+        wiring.see(key, kind, row.far_name, row.line, **known)
     return owner
 
 
@@ -138,7 +158,7 @@ def _used_ports(rows: list[_Port]) -> dict[int, set[int]]:
 
 
 def _kind(name: str, ports: set[int], by_ca: bool) -> str:
-    """Return what a node is that no block tells about: by its name, its ports, and whether an adapter is wired to it."""
+    """Return what a node is that no block tells about: by name, ports, and whether an adapter is wired to it."""
     if host_name(name)[1] or AGGREGATION.search(name):
         return "CA"
     return "SW" if by_ca or len(ports) > 2 or max(ports) > 2 or _SWITCHES.search(name) else "CA"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from topo.readers._ib_graph import reading_of
 from topo.readers._infiniband import End, Listing, Wiring, guid_text, rate_of
 from topo.readers._reading import Foreign, Reader, Reading, Source
@@ -18,7 +19,9 @@ _PORT = re.compile(
     r'"(?P<id>[^"]+)"\s*\[(?P<far>\d+)\](?:\[ext \d+\])?\s*(?:\((?P<far_guid>[^)]*)\))?(?P<rest>.*)'
 )
 #: # lid 121 lmc 0 "MF0;ib5:SX6036/U1" lid 128 4xQDR s=4 w=2
-_COMMENT = re.compile(r'[^#]*#\s*(?:lid\s+(?P<lid>\d+)[^"]*)?"(?P<name>.*)"(?:.*?\blid\s+(?P<far_lid>\d+))?(?P<tail>.*)', re.IGNORECASE)
+_COMMENT = re.compile(
+    r'[^#]*#\s*(?:lid\s+(?P<lid>\d+)[^"]*)?"(?P<name>.*)"(?:.*?\blid\s+(?P<far_lid>\d+))?(?P<tail>.*)', re.IGNORECASE
+)
 _RATE = re.compile(r"\b(\d+)x\s*([A-Za-z]+\d*)\b")
 #: Options of an ibsim net file: width, and speed as InfiniBand codes it.
 _OPTION = re.compile(r"\b([ws])=(\d+)")
@@ -43,7 +46,12 @@ def read_blocks(wiring: Wiring) -> None:
         if header:
             here = _identity(header["id"])[0]
         elif port and here is None:
-            wiring.fault(number, line.strip()[:60], "is a port without the Switch or Ca line it belongs to", "Give the whole file.")
+            wiring.fault(
+                number,
+                line.strip()[:60],
+                "is a port without the Switch or Ca line it belongs to",
+                "Give the whole file.",
+            )
         elif port and here is not None:
             _port(wiring, here, port, number, _trusted(wiring.source, number))
         else:
@@ -64,7 +72,12 @@ def _port(wiring: Wiring, here: str, found: re.Match[str], number: int, whole: b
     key, guid, kind = _identity(found["id"])
     rest = _COMMENT.match(found["rest"]) if whole else None
     if not kind and key not in wiring.devices:
-        wiring.fault(number, found["id"], "is no node that a Switch or Hca line names", "Restore its block, or take the cable out.")
+        wiring.fault(
+            number,
+            found["id"],
+            "is no node that a Switch or Hca line names",
+            "Restore its block, or take the cable out.",
+        )
         return
     kind = kind or wiring.devices[key].kind
     far = wiring.see(key, kind, _name(rest["name"] if rest else "" if guid else key), number, guid=guid)
@@ -110,7 +123,9 @@ def _unread(wiring: Wiring, line: str, number: int, like_a_cable: bool) -> None:
     if line.strip().strip(".") == "" and "..." in line:
         wiring.notes.append(f"line {number} is '...': something was cut out there")
     elif like_a_cable and any(rest.strip() for rest in wiring.source.lines[number:]):
-        wiring.fault(number, line.strip()[:80], "cannot be read as a port and its cable", "Restore the line, or take it out.")
+        wiring.fault(
+            number, line.strip()[:80], "cannot be read as a port and its cable", "Restore the line, or take it out."
+        )
     elif like_a_cable:
         wiring.notes.append(f"line {number}, the last, is cut and left out: {line.strip()[:40]!r}")
 
@@ -147,6 +162,8 @@ def _row_end(wiring: Wiring, found: re.Match[str], side: str, name: str, number:
         wiring.see(guid, kind, _name(name), number, listed=listed, guid=guid, lid=lid)
         return End(guid, port)
     key = f"0x{int(guid, 16) - port:016x}"
+    if key in wiring.devices and wiring.devices[key].name != _name(name):
+        wiring.fault(number, name, f"has the GUID of {wiring.devices[key].name!r}", "Take one of the two out.")
     wiring.port(wiring.see(key, kind, _name(name), number, listed=listed), port, lid, guid, number)
     return End(key, port)
 
@@ -173,6 +190,6 @@ READERS: tuple[Reader, ...] = (
            lambda source: is_topology(source) or _is_ports(source), _read),
 )  # fmt: skip
 FOREIGN: tuple[Foreign, ...] = (
-    Foreign("ib-nodes", "a list of InfiniBand nodes without cables (ibnetdiscover -l, ibswitches, ibhosts)", _is_node_list,
-            "Give the output of plain ibnetdiscover, which lists the cables."),
+    Foreign("ib-nodes", "a list of InfiniBand nodes without cables (ibnetdiscover -l, ibswitches, ibhosts)",
+            _is_node_list, "Give the output of plain ibnetdiscover, which lists the cables."),
 )  # fmt: skip

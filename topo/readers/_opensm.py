@@ -1,4 +1,4 @@
-"""What did the subnet manager decide? OpenSM's forwarding tables (dumps, dump_lfts, ibroute, fdbs) and its list of links."""
+"""What did the subnet manager decide? OpenSM's forwarding tables in every form, and its list of links."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from topo.readers._reading import Reader, Reading, Source, Tables
 __all__ = ["READERS"]
 
 #: Unicast lids [0x0-0x2c] of switch Lid 2 guid 0x0000000000200000 ('spine01'):
-_LFT = re.compile(r"\s*Unicast lids \[.*?\] of switch\b.*?\bguid\s+(?P<guid>0x[0-9a-f]+)\s*(?:\('?(?P<name>.*?)'?\))?:?\s*", re.IGNORECASE)
+_LFT = re.compile(
+    r"\s*Unicast lids \[.*?\] of switch\b.*?\bguid\s+(?P<guid>0x[0-9a-f]+)\s*(?:\('?(?P<name>.*?)'?\))?:?\s*",
+    re.IGNORECASE,
+)
 #: osm_ucast_mgr_dump_ucast_routes: Switch 0x0000000000200000
 _FDB = re.compile(r".*dump_ucast_routes:\s*Switch\s+(?P<guid>0x[0-9a-f]+)\s*", re.IGNORECASE)
 #: 0x0001 005 : (Channel Adapter portguid 0x0000000000100001: 'node001')
 _ROW = re.compile(
-    r"\s*(?P<lid>0x[0-9a-f]{4,})\s*:?\s+(?P<port>\d{3})\b(?:[^'(]*\(?(?P<kind>[\w ]+?) portguid (?P<guid>0x[0-9a-f]+)(?:: '(?P<name>.*)')?)?.*",
+    r"\s*(?P<lid>0x[0-9a-f]{4,})\s*:?\s+(?P<port>\d{3})\b"
+    r"(?:[^'(]*\(?[\w ]+? portguid (?P<guid>0x[0-9a-f]+)(?:: '(?P<name>.*)')?)?.*",
     re.IGNORECASE,
 )
 _NO_ROUTE = re.compile(r"\s*0x[0-9a-f]{4,}\s*:?\s+(UNREACHABLE|path unknown).*", re.IGNORECASE)
@@ -30,7 +34,11 @@ _SIDE = (
     r".*?\{{(?P<{0}name>.*?)\}}\s+LID:(?P<{0}lid>[0-9a-f]+)\s+PN:(?P<{0}port>[0-9a-f]+)\s*\}}"
 )
 _LINK = re.compile(
-    r"\s*" + _SIDE.format("") + r"\s*" + _SIDE.format("far_") + r"\s*PHY=(?P<width>\S+)\s+LOG=(?P<state>\w+)\s+SPD=(?P<speed>\S+)\s*",
+    r"\s*"
+    + _SIDE.format("")
+    + r"\s*"
+    + _SIDE.format("far_")
+    + r"\s*PHY=(?P<width>\S+)\s+LOG=(?P<state>\w+)\s+SPD=(?P<speed>\S+)\s*",
     re.IGNORECASE,
 )
 #: LIDs from here on are multicast groups.
@@ -129,10 +137,14 @@ def _finish(dump: _Dump, without_route: int) -> Reading:
     short = [guid for guid, row in tables.next_port.items() if len(row) < len(lids)]
     if short:
         shown = ", ".join(tables.names[guid] or guid for guid in short[:3])
-        notes.append(f"{len(short)} of {len(tables.next_port)} switches lack a route to some of the {len(lids)} LIDs: {shown}")
+        notes.append(
+            f"{len(short)} of {len(tables.next_port)} switches lack a route to some of the {len(lids)} LIDs: {shown}"
+        )
     if without_route:
         notes.append(f"{without_route} entries are UNREACHABLE")
-    notes.append("routing engine not stated in the file; the tables are joined to a fabric by GUIDs, LIDs and port numbers")
+    notes.append(
+        "routing engine not stated in the file; the tables are joined to a fabric by GUIDs, LIDs and port numbers"
+    )
     return Reading("opensm-lfts", None, tuple(notes), tables)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median_low
+from typing import Any
 
 import networkx as nx
 
@@ -21,8 +22,8 @@ def set_tiers(graph: nx.Graph[str]) -> list[str]:
     (a torus, a dragonfly, switches back to back) there are no tiers.
     """
     switches = graph.subgraph([node for node, kind in graph.nodes(data="kind") if kind == "switch"])
-    hosts = {node: sum(data.get("lanes", 1) for _, _, data in _to(graph, node, "host")) for node in switches}
-    trunks = {node: sum(data.get("lanes", 1) for _, _, data in _to(graph, node, "switch")) for node in switches}
+    hosts = {node: sum(data.get("lanes", 1) for data in _to(graph, node, "host")) for node in switches}
+    trunks = {node: sum(data.get("lanes", 1) for data in _to(graph, node, "switch")) for node in switches}
     notes, flat = [], 0
     for part in map(sorted, nx.connected_components(switches)):
         holding = [node for node in part if hosts[node]]
@@ -39,8 +40,8 @@ def set_tiers(graph: nx.Graph[str]) -> list[str]:
     return [*notes, f"{flat} switches have no tier: switches with hosts are joined to each other"] if flat else notes
 
 
-def _to(graph: nx.Graph[str], node: str, kind: str) -> list[tuple[str, str, dict[str, int]]]:
-    return [edge for edge in graph.edges(node, data=True) if graph.nodes[edge[1]]["kind"] == kind]
+def _to(graph: nx.Graph[str], node: str, kind: str) -> list[dict[str, Any]]:
+    return [data for other, data in graph[node].items() if graph.nodes[other]["kind"] == kind]
 
 
 def _serves(node: str, holding: Sequence[str], hosts: Mapping[str, int], trunks: Mapping[str, int]) -> bool:
