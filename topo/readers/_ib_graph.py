@@ -67,7 +67,7 @@ def reading_of(wiring: Wiring) -> Reading:
 
 
 def _cables(wiring: Wiring) -> list[_Cable]:
-    """Return every cable once; both ends must say the same."""
+    """Return every cable once; both ends must say the same of where it leads."""
     listed: dict[End, Listing] = {}
     repeats = 0
     for row in wiring.listings:
@@ -80,6 +80,7 @@ def _cables(wiring: Wiring) -> list[_Cable]:
     cables: dict[frozenset[End], tuple[Listing, str | None]] = {}
     claimed: dict[End, Listing] = {}
     single = []
+    unequal = 0
     for row in listed.values():
         back = listed.get(row.far)
         other = claimed.setdefault(row.far, row)
@@ -87,10 +88,14 @@ def _cables(wiring: Wiring) -> list[_Cable]:
             _contradict(wiring, row, other)
         elif back is None:
             single.append(row)
-        elif back.far != row.near or (back.rate and row.rate and back.rate != row.rate):
+        elif back.far != row.near:
             _contradict(wiring, row, back)
-        rate = row.rate or (back.rate if back else None)
+        rates = {said.rate for said in (row, back) if said and said.rate}
+        unequal += len(rates) == 2
+        rate = min(rates, key=bandwidth_of, default=None)
         cables.setdefault(frozenset((row.near, row.far)), (row, rate))
+    if unequal:
+        wiring.notes.append(f"the ends of {unequal // 2} cables state different speeds: the slower is taken")
     if single:
         shown = ", ".join(f"{_told(wiring, row.near)} - {_told(wiring, row.far)}" for row in single[:_SHOWN])
         more = ", ..." if len(single) > _SHOWN else ""

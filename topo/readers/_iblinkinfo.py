@@ -63,7 +63,7 @@ def _rows(wiring: Wiring) -> list[_Port]:
     """Return the ports that are up, and those down of nodes; rows know their block's kind, name and GUID."""
     kind = name = block_guid = ""
     rows = []
-    idle = 0
+    idle = bare = 0
     lines = wiring.source.lines
     for number, line in enumerate(lines, 1):
         header, found = _HEADER.fullmatch(line), _ROW.fullmatch(line)
@@ -74,18 +74,13 @@ def _rows(wiring: Wiring) -> list[_Port]:
             own = found["name"] is not None
             link = _LINK.fullmatch(found["link"])
             up = link is not None and link["state"].lower() != "down" and found["far_lid"] is not None
-            if not own and not kind:
-                wiring.fault(
-                    number,
-                    line.strip()[:60],
-                    "is a port without the CA or Switch line it belongs to",
-                    "Give the whole file.",
-                )
+            bare += not own and not kind
+            implied = kind or ("CA" if found["guid"] else "SW")  # what blocks print: GUIDs of adapters' ports only
             wiring.down += not up
             idle += bool(up and link and link["state"].lower() != "active")
             rows.append(_Port(
-                number, "" if own else kind, _clean(found["name"]) if own else name,
-                guid_text(found["guid"] or "") or ("" if own or kind == "CA" else block_guid),
+                number, "" if own else implied, _clean(found["name"]) if own else name,
+                guid_text(found["guid"] or "") or ("" if own or implied == "CA" else block_guid),
                 (int(found["lid"]), int(found["port"])),
                 (int(found["far_lid"]), int(found["far_port"])) if up else None, _clean(found["far_name"]),
                 guid_text(found["far_guid"] or ""), rate_of(link["width"], link["speed"]) if link else None,
@@ -98,6 +93,8 @@ def _rows(wiring: Wiring) -> list[_Port]:
             )
         elif line.strip() and number == len(lines):
             wiring.notes.append(f"line {number}, the last, is cut and left out: {line.strip()[:40]!r}")
+    if bare:
+        wiring.notes.append(f"{bare} ports stand without the line that names their node: taken by LID")
     if idle:
         wiring.notes.append(f"{idle} ports are up but not Active (no subnet manager yet?): taken")
     return rows
@@ -108,45 +105,56 @@ def _clean(name: str | None) -> str:
 
 
 def _owners(wiring: Wiring, rows: list[_Port]) -> dict[int, str]:
-    """Return LID -> device key; a LID has one owner, who has one name."""
+    """Return LID -> device key. A LID has one owner; ports that are down may have none."""
     owner: dict[int, str] = {}
-    names: dict[int, tuple[str, int]] = {}
-    adapters: dict[tuple[str, object], str] = {}
-    told = [(row.end[0], row.name, row) for row in rows] + [(row.far[0], row.far_name, row) for row in rows if row.far]
-    for lid, name, row in told:
-        if lid == 0:
-            wiring.fault(
-                row.line,
-                "LID 0",
-                "tells no ends apart: no subnet manager gave out LIDs",
-                "Give the output of ibnetdiscover.",
-            )
-        elif (was := names.setdefault(lid, (name, row.line)))[0] != name:
-            rule = f"is the name of LID {lid}, which line {was[1]} calls {was[0]!r}"
-            wiring.fault(row.line, name, rule, "Give each subnet in a file of its own.")
     used = _used_ports(rows)
-    for row in rows:
-        kind = row.kind or _kind(row.name, used[row.end[0]], False)
+    known = [row for row in rows if row.far or row.kind == "SW"]
+    names = _names(wiring, known)
+    adapters: dict[tuple[str, object], str] = {}
+    for row in known:
+        name = row.name or names.get(row.end[0], "")
+        kind = row.kind or _kind(name, used[row.end[0]], False)
         key = row.guid or f"LID {row.end[0]}"
         if kind == "CA":
             base = int(row.guid, 16) - row.end[1] if row.guid else row.end[0]
-            key = adapters.get((row.name, row.guid)) or adapters.get((row.name, base)) or key
-            adapters |= {(row.name, row.guid): key, (row.name, base): key} if row.guid else {}
-        known: dict[str, Any] = {} if kind == "CA" else {"guid": row.guid, "lid": row.end[0]}
-        wiring.see(key, kind, row.name, row.line, listed=True, **known)
-        if owner.setdefault(row.end[0], key) != key:
-            cure = "Give each subnet in a file of its own."
-            wiring.fault(row.line, row.name, f"has LID {row.end[0]}, which {owner[row.end[0]]} has", cure)
-    strangers: dict[int, tuple[_Port, bool]] = {}
-    for row in rows:
+            key = adapters.get((name, row.guid)) or adapters.get((name, base)) or key
+            adapters |= {(name, row.guid): key, (name, base): key} if row.guid else {}
+        _own(wiring, owner, row.end[0], key, row.line)
+        stated: dict[str, Any] = {} if kind == "CA" else {"guid": row.guid, "lid": row.end[0]}
+        wiring.see(key, kind, name, row.line, listed=True, **stated)
+    by_adapter = {row.far[0] for row in known if row.far and wiring.devices[owner[row.end[0]]].kind == "CA"}
+    for row in known:
         if row.far and row.far[0] not in owner:
-            strangers[row.far[0]] = (row, strangers.get(row.far[0], (row, False))[1] or row.kind == "CA")
-    for lid, (row, by_ca) in strangers.items():
-        kind = _kind(row.far_name, used[lid], by_ca)
-        key = owner[lid] = f"LID {lid}"
-        known = {} if kind == "CA" else {"guid": row.far_guid, "lid": lid}
-        wiring.see(key, kind, row.far_name, row.line, **known)
+            lid = row.far[0]
+            kind = _kind(row.far_name, used[lid], lid in by_adapter)
+            owner[lid] = f"LID {lid}"
+            stated = {} if kind == "CA" else {"guid": row.far_guid, "lid": lid}
+            wiring.see(owner[lid], kind, names[lid], row.line, **stated)
     return owner
+
+
+def _own(wiring: Wiring, owner: dict[int, str], lid: int, key: str, line: int) -> None:
+    if lid == 0:
+        cure = "Give the output of ibnetdiscover."
+        wiring.fault(line, "LID 0", "tells no ends apart: no subnet manager gave out LIDs", cure)
+    elif owner.setdefault(lid, key) != key:
+        rule = f"belongs to {owner[lid]} and to {key}"
+        wiring.fault(line, f"LID {lid}", rule, "Give each subnet in a file of its own.")
+
+
+def _names(wiring: Wiring, rows: list[_Port]) -> dict[int, str]:
+    """Return LID -> name: what the node's own ports say, else what the ports wired to it say."""
+    own = {row.end[0]: row.name for row in rows if row.name}
+    names = dict(own)
+    others = set()
+    for row in rows:
+        if row.far and names.setdefault(row.far[0], row.far_name) != row.far_name:
+            if row.far[0] not in own:
+                rule = f"is the name of LID {row.far[0]}, which is {names[row.far[0]]!r} elsewhere in the file"
+                wiring.fault(row.line, row.far_name, rule, "Give each subnet in a file of its own.")
+            others.add(f"{names[row.far[0]]!r} is {row.far_name!r} to its neighbour")
+    wiring.notes += sorted(others)[:3]
+    return names
 
 
 def _used_ports(rows: list[_Port]) -> dict[int, set[int]]:

@@ -187,11 +187,7 @@ class _Shape:
 
     def text(self, value: object, place: str) -> str:
         """Return a name; YAML makes 8 of a bare 010, so numbers are refused."""
-        return (
-            value
-            if isinstance(value, str) and value
-            else self._wrong(value, place, "a name (quote it)", "")
-        )
+        return value if isinstance(value, str) and value else self._wrong(value, place, "a name (quote it)", "")
 
     def whole(self, value: object, place: str) -> int:
         """Return a whole number above zero."""

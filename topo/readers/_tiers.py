@@ -21,7 +21,7 @@ def set_tiers(graph: nx.Graph[str]) -> list[str]:
     leaf usually has is one above, with service hosts on it. Where leaves are joined to each other
     (a torus, a dragonfly, switches back to back) there are no tiers.
     """
-    switches = graph.subgraph([node for node, kind in graph.nodes(data="kind") if kind == "switch"])
+    switches = graph.subgraph([node for node, data in graph.nodes(data=True) if data["kind"] == "switch"])
     hosts = {node: sum(data.get("lanes", 1) for data in _to(graph, node, "host")) for node in switches}
     trunks = {node: sum(data.get("lanes", 1) for data in _to(graph, node, "switch")) for node in switches}
     notes, flat = [], 0
