@@ -153,8 +153,9 @@ def suggest_nodes(graph: nx.Graph[str], n: int, free: str | Iterable[str] | None
 
     Examples
     --------
-    >>> from topo import build
-    >>> suggest_nodes(build("leaf_spine", leaves=3, down=4, spines=2), 5)
+    >>> from topo import load
+    >>> suggest_nodes(load("hgx-h100-8", domains=8), 2, free="host[1,4-7]")
+    ['host1', 'host4']
     """
     hosts = ranks_by_host(graph)
     names = (

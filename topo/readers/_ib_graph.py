@@ -118,14 +118,14 @@ def _told(wiring: Wiring, end: End) -> str:
 def _rated(wiring: Wiring, cables: list[tuple[Listing, str | None]]) -> list[_Cable]:
     """Return the cables, those without a rate at the commonest one."""
     known = Counter(rate for _, rate in cables if rate)
-    common = max(known, key=lambda rate: (known[rate], rate), default=wiring.default_rate)
+    common = wiring.default_rate or max(known, key=lambda rate: (known[rate], rate), default=None)
     unknown = [row for row, rate in cables if not rate]
     if unknown and common is None:
         wiring.fault(unknown[0].line, _told(wiring, unknown[0].near), "no line of the file states a known speed",
                      "Give the whole output, or write the speed after the cables, as 4xNDR.")  # fmt: skip
         return []
     if unknown:
-        why = "the commonest in the file" if known else f"what {wiring.kind} takes where nothing is stated"
+        why = f"what {wiring.kind} takes where none is stated" if wiring.default_rate else "the commonest in the file"
         wiring.notes.append(f"{len(unknown)} cables state no speed that is known: taken as {common} (assumed: {why})")
     return [_Cable(min(row.near, row.far), max(row.near, row.far), rate or str(common)) for row, rate in cables]
 

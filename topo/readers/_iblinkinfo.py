@@ -42,6 +42,7 @@ class _Port:
     far: tuple[int, int] | None
     far_name: str
     far_guid: str
+    port_guid: str
     rate: str | None
 
 
@@ -53,7 +54,7 @@ def _read(source: Source) -> Reading:
         if row.far is not None:
             near, far = (End(owner[lid], port) for lid, port in (row.end, row.far))
             wiring.listings.append(Listing(near, far, row.rate, row.line))
-            for end, lid, guid in ((near, row.end[0], row.guid), (far, row.far[0], row.far_guid)):
+            for end, lid, guid in ((near, row.end[0], row.port_guid), (far, row.far[0], row.far_guid)):
                 if wiring.devices[end.device].kind == "CA":
                     wiring.port(wiring.devices[end.device], end.port, lid, guid, row.line)
     return reading_of(wiring)
@@ -78,12 +79,13 @@ def _rows(wiring: Wiring) -> list[_Port]:
             implied = kind or ("CA" if found["guid"] else "SW")  # what blocks print: GUIDs of adapters' ports only
             wiring.down += not up
             idle += bool(up and link and link["state"].lower() != "active")
+            guid = guid_text(found["guid"] or "")
             rows.append(_Port(
                 number, "" if own else implied, _clean(found["name"]) if own else name,
-                guid_text(found["guid"] or "") or ("" if own or implied == "CA" else block_guid),
-                (int(found["lid"]), int(found["port"])),
+                guid or ("" if own or implied == "CA" else block_guid), (int(found["lid"]), int(found["port"])),
                 (int(found["far_lid"]), int(found["far_port"])) if up else None, _clean(found["far_name"]),
-                guid_text(found["far_guid"] or ""), rate_of(link["width"], link["speed"]) if link else None,
+                guid_text(found["far_guid"] or ""), "" if own else guid,  # of the node where a line names its node
+                rate_of(link["width"], link["speed"]) if link else None,
             ))  # fmt: skip
         elif line.strip() == "...":
             wiring.notes.append(f"line {number} is '...': something was cut out there")
@@ -134,11 +136,12 @@ def _owners(wiring: Wiring, rows: list[_Port]) -> dict[int, str]:
 
 
 def _own(wiring: Wiring, owner: dict[int, str], lid: int, key: str, line: int) -> None:
+    taken = owner.setdefault(lid, key)
     if lid == 0:
         cure = "Give the output of ibnetdiscover."
         wiring.fault(line, "LID 0", "tells no ends apart: no subnet manager gave out LIDs", cure)
-    elif owner.setdefault(lid, key) != key:
-        rule = f"belongs to {owner[lid]} and to {key}"
+    elif taken != key:
+        rule = f"belongs to {taken} and to {key}"
         wiring.fault(line, f"LID {lid}", rule, "Give each subnet in a file of its own.")
 
 

@@ -37,25 +37,31 @@ _ROW = re.compile(
 
 def read_blocks(wiring: Wiring) -> None:
     """Find devices and cables in blocks of a header and its ports, the grammar ibnetdiscover and ibsim share."""
-    for number, line in enumerate(wiring.source.lines, 1):
+    lines = wiring.source.lines
+    for number, line in enumerate(lines, 1):
         if found := HEADER.match(line):
-            _header(wiring, found, number, _trusted(wiring.source, number))
+            _header(wiring, found, number, number < len(lines))
     here: str | None = None
-    for number, line in enumerate(wiring.source.lines, 1):
+    for number, line in enumerate(lines, 1):
         header, port = HEADER.match(line), _PORT.match(line)
         if header:
             here = _identity(header["id"])[0]
-        elif port and here is None:
-            wiring.fault(
-                number,
-                line.strip()[:60],
-                "is a port without the Switch or Ca line it belongs to",
-                "Give the whole file.",
-            )
-        elif port and here is not None:
-            _port(wiring, here, port, number, _trusted(wiring.source, number))
+        elif port and (number < len(lines) or _whole(wiring, port)):
+            if here is None:
+                rule = "is a port without the Switch or Ca line it belongs to"
+                wiring.fault(number, line.strip()[:60], rule, "Give the whole file.")
+            else:
+                _port(wiring, here, port, number)
         else:
             _unread(wiring, line, number, line.lstrip().startswith("["))
+
+
+def _whole(wiring: Wiring, found: re.Match[str]) -> bool:
+    """Whether a line without an end of line was not cut; FDR may be the start of FDR10."""
+    rest = _COMMENT.match(found["rest"])
+    if rest is None:
+        return wiring.kind == "ibsim-net" and not found["rest"].strip()
+    return not (_rate(rest["tail"]) or "FDR").endswith("FDR")
 
 
 def _header(wiring: Wiring, found: re.Match[str], number: int, whole: bool) -> None:
@@ -67,17 +73,12 @@ def _header(wiring: Wiring, found: re.Match[str], number: int, whole: bool) -> N
     wiring.see(key, kind, _name(rest["name"] if rest else "" if guid else key), number, listed=True, **known)
 
 
-def _port(wiring: Wiring, here: str, found: re.Match[str], number: int, whole: bool) -> None:
-    near = wiring.devices[here]
+def _port(wiring: Wiring, here: str, found: re.Match[str], number: int) -> None:
+    near, rest = wiring.devices[here], _COMMENT.match(found["rest"])
     key, guid, kind = _identity(found["id"])
-    rest = _COMMENT.match(found["rest"]) if whole else None
     if not kind and key not in wiring.devices:
-        wiring.fault(
-            number,
-            found["id"],
-            "is no node that a Switch or Hca line names",
-            "Restore its block, or take the cable out.",
-        )
+        cure = "Restore its block, or take the cable out."
+        wiring.fault(number, found["id"], "is no node that a Switch or Hca line names", cure)
         return
     kind = kind or wiring.devices[key].kind
     far = wiring.see(key, kind, _name(rest["name"] if rest else "" if guid else key), number, guid=guid)
@@ -88,7 +89,7 @@ def _port(wiring: Wiring, here: str, found: re.Match[str], number: int, whole: b
         wiring.port(far, int(found["far"]), far_lid, guid_text(found["far_guid"] or ""), number)
     if near.kind == "CA":
         wiring.port(near, int(found["port"]), lid, guid_text(found["guid"] or ""), number)
-    rate = _rate(rest["tail"] if rest else found["rest"] if whole else "")
+    rate = _rate(rest["tail"] if rest else found["rest"])
     wiring.listings.append(Listing(End(here, int(found["port"])), End(key, int(found["far"])), rate, number))
 
 
@@ -111,11 +112,6 @@ def _rate(tail: str) -> str | None:
     if stated:
         return rate_of(*stated[-1])
     return rate_of(options.get("w", "4"), _CODES.get(options.get("s", "1"), "?")) if options else None
-
-
-def _trusted(source: Source, number: int) -> bool:
-    """Whether a line is whole: the last one of a file that does not end its lines may be cut."""
-    return number < len(source.lines)
 
 
 def _unread(wiring: Wiring, line: str, number: int, like_a_cable: bool) -> None:

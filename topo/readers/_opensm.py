@@ -22,7 +22,7 @@ _FDB = re.compile(r".*dump_ucast_routes:\s*Switch\s+(?P<guid>0x[0-9a-f]+)\s*", r
 #: 0x0001 005 : (Channel Adapter portguid 0x0000000000100001: 'node001')
 _ROW = re.compile(
     r"\s*(?P<lid>0x[0-9a-f]{4,})\s*:?\s+(?P<port>\d{3})\b"
-    r"(?:[^'(]*\(?[\w ]+? portguid (?P<guid>0x[0-9a-f]+)(?:: '(?P<name>.*)')?)?.*",
+    r"(?:[^'(]*\(?[\w ]+? portguid (?P<guid>0x[0-9a-f]{16})\b(?:: '(?P<name>.*)')?)?.*",
     re.IGNORECASE,
 )
 _NO_ROUTE = re.compile(r"\s*0x[0-9a-f]{4,}\s*:?\s+(UNREACHABLE|path unknown).*", re.IGNORECASE)
