@@ -10,10 +10,10 @@ Gb = 1e9 / 8
 CUT = "iblinkinfo-real-4ca-cut.txt"
 TREE = "iblinkinfo-sim-ft2_32.txt"
 LINES = """\
-0x00000000000000a1 "     sw1"  4    3[  ] ==( 4X 53.125 Gbps Active/  LinkUp)==> 0x00000000000000b2  15    1[  ] "n2" ( )
-0x00000000000000a1 "     sw1"  4   17[  ] ==( 4X 53.125 Gbps Active/  LinkUp)==> 0x00000000000000c2   5    1[  ] "n1" ( )
+0x00000000000000a1 "     sw1"  4    3[  ] ==( 4X 53.125 Gbps Active/LinkUp)==> 0x00000000000000b2  15    1[  ] "n2" ( )
+0x00000000000000a1 "     sw1"  4   17[  ] ==( 4X 53.125 Gbps Active/LinkUp)==> 0x00000000000000c2   5    1[  ] "n1" ( )
 0x00000000000000a1 "     sw1"  4   18[  ] ==(   Down/ Polling)==>    [  ] "" ( )
-0x00000000000000b1 "      n2" 15    1[  ] ==( 4X 53.125 Gbps Active/  LinkUp)==> 0x00000000000000a1   4    3[  ] "sw1" ( )
+0x00000000000000b1 "      n2" 15    1[  ] ==( 4X 53.125 Gbps Active/LinkUp)==> 0x00000000000000a1   4    3[  ] "sw1" ( )
 """
 
 
@@ -67,7 +67,7 @@ def test_two_adapters_back_to_back() -> None:
     text = """CA: MT25408 ConnectX Mellanox Technologies:
       0x0002c90300002779      4    1[  ] ==( 4X           5.0 Gbps Active/  LinkUp)==>       3    1[  ] "kvm mlx4_0" ( )
 CA: hostname mlx4_0:
-  0x0002c90300002f79  3    1[  ] ==( 4X 5.0 Gbps Active/  LinkUp)==> 4 1[  ] "MT25408 ConnectX Mellanox Technologies" ( )
+  0x0002c90300002f79  3    1[  ] ==( 4X 5.0 Gbps Active/LinkUp)==> 4 1[  ] "MT25408 ConnectX Mellanox Technologies" ( )
       0x0002c90300002f7a      0    2[  ] ==(                Down/ Polling)==>             [  ] "" ( )
 """
     reading = read_text(text)
@@ -101,7 +101,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="contradicts line"):
         read_text(text_of(TREE).replace('    7[  ] "leaf01"', '    6[  ] "leaf01"'))
     with pytest.raises(InputError, match="tells no ends apart"):
-        read_text(LINES.replace("  15 ", "   0 "))
+        read_text(LINES.replace(" 15 ", "  0 "))
     with pytest.raises(InputError, match="belongs to"):
         read_text(LINES + LINES.replace("000a1", "000d1").replace("sw1", "sw2"))
 
