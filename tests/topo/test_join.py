@@ -143,7 +143,7 @@ def test_a_dual_ported_nic_keeps_both_cables() -> None:
 def test_hosts_without_a_reading_may_stay() -> None:
     reading = join(host("n1"), read_text(FABRIC), keep=True)
     graph = graph_of(reading)
-    assert [r for r in topo.Fabric.from_graph(graph).rank_labels] == ["n1/GPU0", "n1/GPU1"]
+    assert topo.Fabric.from_graph(graph).rank_labels == ["n1/GPU0", "n1/GPU1"]
     assert graph.edges["n2", "leaf1"]["ports"] == [[1, 2]]
     assert any("1 hosts have no reading and are no ranks: n2" in note for note in reading.notes)
 
