@@ -196,8 +196,12 @@ def _by_leaves(graph: nx.Graph[str], names: Iterable[str]) -> dict[Leaves, list[
 def _hops(graph: nx.Graph[str], groups: list[Leaves]) -> dict[tuple[Leaves, Leaves], int]:
     """Return the hops from any leaf of one group to any of another; parts not joined are farther than any path."""
     found = {}
+    ends = frozenset().union(*groups)
+    passing = graph.subgraph(
+        [n for n, data in graph.nodes(data=True) if data["kind"] == "switch" or n in ends or data.get("forwards")]
+    ).copy()
     for leaves in groups:
-        step = {node: i for i, layer in enumerate(nx.bfs_layers(graph, leaves)) for node in layer}
+        step = {node: i for i, layer in enumerate(nx.bfs_layers(passing, leaves)) for node in layer}
         for other in groups:
             found[leaves, other] = min(step.get(leaf, len(graph)) for leaf in other)
     return found

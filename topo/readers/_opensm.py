@@ -22,7 +22,7 @@ _FDB = re.compile(r".*dump_ucast_routes:\s*Switch\s+(?P<guid>0x[0-9a-f]+)\s*", r
 #: 0x0001 005 : (Channel Adapter portguid 0x0000000000100001: 'node001')
 _ROW = re.compile(
     r"\s*(?P<lid>0x[0-9a-f]{4,})\s*:?\s+(?P<port>\d{3})\b"
-    r"(?:[^'(]*\(?[\w ]+? portguid (?P<guid>0x[0-9a-f]{16})\b(?:: '(?P<name>.*)')?)?.*",
+    r"(?:[^'(]*?\(?\s*(?P<kind>Switch|[\w ]+?) portguid (?P<guid>0x[0-9a-f]{16})\b(?:: '(?P<name>.*)')?)?.*",
     re.IGNORECASE,
 )
 _NO_ROUTE = re.compile(r"\s*0x[0-9a-f]{4,}\s*:?\s+(UNREACHABLE|path unknown).*", re.IGNORECASE)
@@ -55,6 +55,7 @@ class _Dump:
     tables: Tables = field(default_factory=lambda: Tables("", {}))
     here: str | None = None
     fresh: set[int] = field(default_factory=set)
+    switches: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
@@ -107,6 +108,8 @@ def _row(dump: _Dump, row: re.Match[str], number: int) -> None:
     if was != port:
         dump.fault(number, f"LID {lid} port {port}", f"contradicts port {was} in the same switch before")
     owner = (guid_text(row["guid"] or ""), row["name"] or "")
+    if (row["kind"] or "").lower() == "switch":
+        dump.switches.setdefault(*owner)
     if port == 0 and not owner[0]:
         owner = (dump.here, dump.tables.names[dump.here])
     if owner[0] and dump.tables.lids.setdefault(lid, owner)[0] != owner[0]:
@@ -134,12 +137,15 @@ def _finish(dump: _Dump, without_route: int) -> Reading:
     if dump.faults:
         raise InputError(*dump.faults)
     lids = {lid for row in tables.next_port.values() for lid in row}
+    untold = [name or guid for guid, name in dump.switches.items() if guid not in tables.next_port]
+    if untold:
+        notes.append(f"{len(untold)} switches have no tables in the file (is it cut?): {', '.join(untold[:3])}")
     short = [guid for guid, row in tables.next_port.items() if len(row) < len(lids)]
     if short:
         shown = ", ".join(tables.names[guid] or guid for guid in short[:3])
-        notes.append(
-            f"{len(short)} of {len(tables.next_port)} switches lack a route to some of the {len(lids)} LIDs: {shown}"
-        )
+        missing = sum(len(lids) - len(tables.next_port[guid]) for guid in short)
+        which = f"{len(short)} of {len(tables.next_port)} switches"
+        notes.append(f"{which} lack {missing} routes to some of the {len(lids)} LIDs: {shown}")
     if without_route:
         notes.append(f"{without_route} entries are UNREACHABLE")
     notes.append(

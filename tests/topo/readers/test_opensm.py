@@ -70,8 +70,14 @@ def test_three_forms_of_the_same_tables() -> None:
 
 def test_missing_routes_are_told() -> None:
     notes = " / ".join(read_case("opensm/ft2_32_ftree.fdbs").notes)
-    assert "4 of 12 switches lack a route to some of the 44 LIDs" in notes
+    assert "4 of 12 switches lack 12 routes to some of the 44 LIDs" in notes
     assert "12 entries are UNREACHABLE" in notes
+
+
+def test_a_dump_cut_after_a_block_tells_which_switch_is_missing() -> None:
+    text = text_of("opensm/ft2_32_minhop.lfts.dump")
+    notes = read_text(text[: text.rindex("Unicast")]).notes
+    assert any("1 switches have no tables in the file (is it cut?): leaf08" in note for note in notes)
 
 
 def test_list_of_links_is_the_fabric_discovered() -> None:
