@@ -11,7 +11,7 @@ import networkx as nx
 from topo._check import rank_nodes
 from topo._errors import Fault, InputError, suggest
 
-__all__ = ["expand_hostlist", "nodelist", "suggest_nodes"]
+__all__ = ["expand_hostlist", "hostlist", "nodelist", "suggest_nodes"]
 
 #: A list of more names is refused rather than written out.
 _MOST = 1_000_000
@@ -80,6 +80,33 @@ def _numbers(bracket: str, refuse: Callable[[str, str], InputError]) -> Sequence
             raise refuse(bracket[:80], f"makes the list longer than {_MOST} names")
         numbers += [str(number).zfill(len(low)) for number in range(int(low), int(high) + 1)]
     return numbers
+
+
+def hostlist(names: Iterable[str]) -> str:
+    """Return names as one Slurm hostlist expression; `expand_hostlist` gives them back, sorted by number.
+
+    Examples
+    --------
+    >>> hostlist(["n08", "n09", "n10", "n12", "login"])
+    'n[08-10,12],login'
+    """
+    groups: dict[tuple[str, int, str], list[int]] = {}
+    for name in names:
+        found = re.fullmatch(r"(.*?)([0-9]+)([^0-9]*)", name)
+        before, digits, after = found.groups() if found else (name, "", "")
+        groups.setdefault((before, len(digits), after), []).extend([int(digits)] if digits else [])
+    texts = []
+    for (before, width, after), numbers in groups.items():
+        runs: list[list[int]] = []
+        for number in sorted(set(numbers)):
+            if runs and runs[-1][1] == number - 1:
+                runs[-1][1] = number
+            else:
+                runs.append([number, number])
+        parts = [f"{a:0{width}}" if a == b else f"{a:0{width}}-{b:0{width}}" for a, b in runs]
+        inside = parts[0] if len(runs) == 1 and runs[0][0] == runs[0][1] else f"[{','.join(parts)}]" if parts else ""
+        texts.append(f"{before}{inside}{after}")
+    return ",".join(texts)
 
 
 def nodelist(graph: nx.Graph[str], text: str) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import collectives
 import topo
 from topo import InputError
-from topo._nodelist import expand_hostlist, nodelist, suggest_nodes
+from topo._nodelist import expand_hostlist, hostlist, nodelist, suggest_nodes
 
 
 def fabric(held: tuple[int, ...], spines: int = 1) -> nx.Graph:
@@ -56,6 +56,11 @@ def test_hostlists(text: str, names: list[str]) -> None:
 def test_what_is_no_hostlist(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         expand_hostlist(text)
+
+
+@given(st.lists(st.from_regex(r"(n|rack[0-9]-)[0-9]{1,3}(-ib)?|login", fullmatch=True), min_size=1, unique=True))
+def test_names_survive_their_list(names: list[str]) -> None:
+    assert sorted(expand_hostlist(hostlist(names))) == sorted(names)
 
 
 def test_nodes_select_hosts_and_the_gpus_on_them() -> None:
