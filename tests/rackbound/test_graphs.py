@@ -85,7 +85,7 @@ def fabric(tmp_path: Path) -> Path:
 
 
 def test_a_real_fabric_names_its_busiest_trunk(fabric: Path) -> None:
-    """Other leaves send half of what ib1's 24 hosts get through ib8: to ib1 it has three cables of 40 Gb/s, not four."""
+    """Other leaves send half of what ib1's 24 hosts get through ib8: to ib1 it has three cables, not four."""
     answer = run("cost", fabric, "all_to_all", "--bytes", "1GB", "--json").answer["results"]
     assert answer["n_ranks"] == 144
     assert answer["bottleneck"] == "ib8 -> ib1"

@@ -68,15 +68,7 @@ def reading_of(wiring: Wiring) -> Reading:
 
 def _cables(wiring: Wiring) -> list[_Cable]:
     """Return every cable once; both ends must say the same of where it leads."""
-    listed: dict[End, Listing] = {}
-    repeats = 0
-    for row in wiring.listings:
-        before = listed.setdefault(row.near, row)
-        repeats += before is not row
-        if before.far != row.far or (before.rate and row.rate and before.rate != row.rate):
-            _contradict(wiring, row, before)
-    if repeats:
-        wiring.notes.append(f"{repeats} lines say again what earlier lines said: counted once")
+    listed = _listed(wiring)
     cables: dict[frozenset[End], tuple[Listing, str | None]] = {}
     claimed: dict[End, Listing] = {}
     single = []
@@ -92,17 +84,28 @@ def _cables(wiring: Wiring) -> list[_Cable]:
             _contradict(wiring, row, back)
         rates = {said.rate for said in (row, back) if said and said.rate}
         unequal += len(rates) == 2
-        rate = min(rates, key=bandwidth_of, default=None)
-        cables.setdefault(frozenset((row.near, row.far)), (row, rate))
+        cables.setdefault(frozenset((row.near, row.far)), (row, min(rates, key=bandwidth_of, default=None)))
     if unequal:
         wiring.notes.append(f"the ends of {unequal // 2} cables state different speeds: the slower is taken")
     if single:
         shown = ", ".join(f"{_told(wiring, row.near)} - {_told(wiring, row.far)}" for row in single[:_SHOWN])
-        more = ", ..." if len(single) > _SHOWN else ""
-        wiring.notes.append(
-            f"{len(single)} cables are listed from one end only (is the file cut?), taken: {shown}{more}"
-        )
+        shown += ", ..." if len(single) > _SHOWN else ""
+        wiring.notes.append(f"{len(single)} cables are listed from one end only (is the file cut?), taken: {shown}")
     return _rated(wiring, list(cables.values()))
+
+
+def _listed(wiring: Wiring) -> dict[End, Listing]:
+    """Return what each port is listed as wired to; a line may come again."""
+    listed: dict[End, Listing] = {}
+    repeats = 0
+    for row in wiring.listings:
+        before = listed.setdefault(row.near, row)
+        repeats += before is not row
+        if before.far != row.far or (before.rate and row.rate and before.rate != row.rate):
+            _contradict(wiring, row, before)
+    if repeats:
+        wiring.notes.append(f"{repeats} lines say again what earlier lines said: counted once")
+    return listed
 
 
 def _contradict(wiring: Wiring, row: Listing, other: Listing) -> None:

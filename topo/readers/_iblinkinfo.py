@@ -30,9 +30,9 @@ _KINDS = {"ca": "CA", "switch": "SW", "router": "RT"}
 _SWITCHES = re.compile(r"^\w+;|switch|infiniscale|quantum|\bM?(SX|SB|QM)\d{4}", re.IGNORECASE)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Port:
-    """A row: the node it belongs to, as far as known, and the other end."""
+    """A row: the node it belongs to, as far as known, and the other end; `far` is None where the port is down."""
 
     line: int
     kind: str
@@ -44,6 +44,16 @@ class _Port:
     far_guid: str
     port_guid: str
     rate: str | None
+    active: bool
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The line above ports that names their node."""
+
+    kind: str = ""
+    name: str = ""
+    guid: str = ""
 
 
 def _read(source: Source) -> Reading:
@@ -61,45 +71,50 @@ def _read(source: Source) -> Reading:
 
 
 def _rows(wiring: Wiring) -> list[_Port]:
-    """Return the ports that are up, and those down of nodes; rows know their block's kind, name and GUID."""
-    kind = name = block_guid = ""
-    rows = []
-    idle = bare = 0
+    """Return the ports, each with what the line above its block says of its node."""
+    block = _Block()
+    rows: list[_Port] = []
+    bare = 0
     lines = wiring.source.lines
     for number, line in enumerate(lines, 1):
         header, found = _HEADER.fullmatch(line), _ROW.fullmatch(line)
         if header:
-            kind, name = _KINDS[header["kind"].lower()], _clean(header["name"])
-            block_guid = guid_text(header["guid"] or "")
+            guid = guid_text(header["guid"] or "")
+            block = _Block(_KINDS[header["kind"].lower()], _clean(header["name"]), guid)
         elif found:
-            own = found["name"] is not None
-            link = _LINK.fullmatch(found["link"])
-            up = link is not None and link["state"].lower() != "down" and found["far_lid"] is not None
-            bare += not own and not kind
-            implied = kind or ("CA" if found["guid"] else "SW")  # what blocks print: GUIDs of adapters' ports only
-            wiring.down += not up
-            idle += bool(up and link and link["state"].lower() != "active")
-            guid = guid_text(found["guid"] or "")
-            rows.append(_Port(
-                number, "" if own else implied, _clean(found["name"]) if own else name,
-                guid or ("" if own or implied == "CA" else block_guid), (int(found["lid"]), int(found["port"])),
-                (int(found["far_lid"]), int(found["far_port"])) if up else None, _clean(found["far_name"]),
-                guid_text(found["far_guid"] or ""), "" if own else guid,  # of the node where a line names its node
-                rate_of(link["width"], link["speed"]) if link else None,
-            ))  # fmt: skip
+            bare += found["name"] is None and not block.kind
+            rows.append(_row(found, block, number))
         elif line.strip() == "...":
             wiring.notes.append(f"line {number} is '...': something was cut out there")
         elif "==" in line and any(rest.strip() for rest in lines[number:]):
-            wiring.fault(
-                number, line.strip()[:80], "cannot be read as a port and its link", "Restore the line, or take it out."
-            )
+            cure = "Restore the line, or take it out."
+            wiring.fault(number, line.strip()[:80], "cannot be read as a port and its link", cure)
         elif line.strip() and number == len(lines):
             wiring.notes.append(f"line {number}, the last, is cut and left out: {line.strip()[:40]!r}")
+    wiring.down += sum(row.far is None for row in rows)
+    idle = sum(row.far is not None and not row.active for row in rows)
     if bare:
         wiring.notes.append(f"{bare} ports stand without the line that names their node: taken by LID")
     if idle:
         wiring.notes.append(f"{idle} ports are up but not Active (no subnet manager yet?): taken")
     return rows
+
+
+def _row(found: re.Match[str], block: _Block, number: int) -> _Port:
+    """Return a port; a line that names its node itself (-l) states the node's GUID, others an adapter port's."""
+    own = found["name"] is not None
+    link = _LINK.fullmatch(found["link"])
+    state = link["state"].lower() if link else "down"
+    up = state != "down" and found["far_lid"] is not None
+    guid = guid_text(found["guid"] or "")
+    kind = "" if own else block.kind or ("CA" if guid else "SW")
+    return _Port(
+        number, kind, _clean(found["name"]) if own else block.name,
+        guid or ("" if own or kind == "CA" else block.guid), (int(found["lid"]), int(found["port"])),
+        (int(found["far_lid"]), int(found["far_port"])) if up else None, _clean(found["far_name"]),
+        guid_text(found["far_guid"] or ""), "" if own else guid,
+        rate_of(link["width"], link["speed"]) if link else None, state == "active",
+    )  # fmt: skip
 
 
 def _clean(name: str | None) -> str:
