@@ -56,6 +56,8 @@ class _Dump:
     here: str | None = None
     fresh: set[int] = field(default_factory=set)
     switches: dict[str, str] = field(default_factory=dict)
+    last: int = 0
+    shuffled: bool = False
     notes: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
@@ -86,7 +88,7 @@ def _read_tables(source: Source) -> Reading:
 
 def _open(dump: _Dump, head: re.Match[str], number: int) -> None:
     found = head.groupdict()
-    dump.here, dump.fresh = guid_text(found["guid"]), set()
+    dump.here, dump.fresh, dump.last = guid_text(found["guid"]), set(), 0
     if dump.here in dump.tables.next_port:
         dump.notes.append(f"the tables of {dump.here} are there again from line {number} on")
     dump.tables.next_port.setdefault(dump.here, {})
@@ -103,7 +105,11 @@ def _row(dump: _Dump, row: re.Match[str], number: int) -> None:
         return
     if port == _NO_PORT:
         return
+    if lid < dump.last and not dump.shuffled:
+        dump.shuffled = True
+        dump.notes.append(f"line {number}: LIDs are out of order, so lines may stand under another switch's name")
     dump.fresh.add(lid)
+    dump.last = lid
     was = dump.tables.next_port[dump.here].setdefault(lid, port)
     if was != port:
         dump.fault(number, f"LID {lid} port {port}", f"contradicts port {was} in the same switch before")

@@ -113,6 +113,10 @@ def tree_reading(tree: Tree) -> Reading:
             )
         if not below:
             tree.notes.append(f"switch {name} has no nodes")
+    few = min((group for group in tree.groups.values() if group.nodes), key=lambda group: len(group.nodes))
+    most = max(len(group.nodes) for group in tree.groups.values())
+    if len(few.nodes) < most:
+        tree.notes.append(f"leaves hold {len(few.nodes)} ({few.name}) to {most} nodes")
     said = (
         *_SAID,
         "links between switches carry what all nodes below them can send: non-blocking (assumed; no cable is stated)",
@@ -207,6 +211,8 @@ def _graph(source: Source, nodes: Iterable[str]) -> nx.Graph[str]:
 
 def _finished(kind: str, graph: nx.Graph[str], notes: list[str], said: tuple[str, ...]) -> Reading:
     graph.graph["assumptions"] = list(said)
-    parts = nx.number_connected_components(graph)
-    split = [f"{parts} parts that nothing joins: a collective over all nodes has no path"] if parts > 1 else []
+    hosts = {node for node, data in graph.nodes(data=True) if data["kind"] == "host"}
+    sizes = [len(hosts & part) for part in nx.connected_components(graph)]
+    held = f"{len(sizes)} parts that nothing joins, with {', '.join(map(str, sizes[:8]))} nodes"
+    split = [f"{held}: a collective over all has no path"] if len(sizes) > 1 else []
     return Reading(kind, graph, (*dict.fromkeys(notes), *split, *said))

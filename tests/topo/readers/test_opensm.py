@@ -80,6 +80,13 @@ def test_a_dump_cut_after_a_block_tells_which_switch_is_missing() -> None:
     assert any("1 switches have no tables in the file (is it cut?): leaf08" in note for note in notes)
 
 
+def test_shuffled_rows_are_told() -> None:
+    lines = text_of("opensm/ft2_32_ftree.fdbs").split("\n")
+    lines[10], lines[60] = lines[60], lines[10]
+    assert any("out of order" in note for note in read_text("\n".join(lines)).notes)
+    assert not any("out of order" in note for note in read_case("opensm/ft2_32_ftree.fdbs").notes)
+
+
 def test_list_of_links_is_the_fabric_discovered() -> None:
     assert same(read_case("opensm/ft2_32.subnet.lst"), read_case("ibnetdiscover-sim-ft2_32.txt"))
 

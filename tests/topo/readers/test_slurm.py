@@ -77,8 +77,14 @@ def test_parts_that_nothing_joins_are_told() -> None:
     graph = graph_of(reading)
     assert sum(tiers(graph).values()) == 7
     assert sorted(len(part) for part in nx.connected_components(graph)) == [9, 19, 19]
-    assert any("3 parts that nothing joins" in note for note in reading.notes)
+    assert any("3 parts that nothing joins, with 16, 16, 8 nodes" in note for note in reading.notes)
     assert any("disconnected" in str(fault) for fault in topo.check(graph))
+
+
+def test_a_line_cut_in_the_middle_shows_in_the_size_of_its_leaf() -> None:
+    notes = read_text(text_of(DEEP).replace("peta[10340-10359]", "p")).notes
+    assert any("leaves hold 1 (leaf117) to 20 nodes" in note for note in notes)
+    assert not any("leaves hold" in note for note in read_case(DEEP).notes)
 
 
 def test_yaml_tree_with_blocks_of_another_topology() -> None:
