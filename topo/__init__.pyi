@@ -26,6 +26,7 @@ from ._load import load_design as load_design
 from ._measure import Links as Links
 from ._measure import Measures as Measures
 from ._measure import measure as measure
+from ._nodelist import expand_hostlist as expand_hostlist
 from ._nodelist import hostlist as hostlist
 from ._nodelist import nodelist as nodelist
 from ._nodelist import suggest_nodes as suggest_nodes
