@@ -14,6 +14,8 @@ from topo.readers._reading import Reading
 
 __all__ = ["join"]
 
+#: How a reader of hosts ends the note that its NICs lead nowhere; in a cluster they do.
+_ANSWERED = "no scale-out links"
 Domains = Literal["blocks"] | Mapping[str, Sequence[str]] | None
 
 
@@ -53,6 +55,19 @@ def join(
     InputError
         Readings and hosts without partner, NICs that cannot be told to ports, domains of hosts
         that have no scale-up switch to share.
+
+    Examples
+    --------
+    >>> link = {"bandwidth": 50e9, "latency": 0.0}
+    >>> host, net = nx.Graph(), nx.Graph()
+    >>> host.add_node("GPU0", kind="gpu")
+    >>> host.add_node("NIC0", kind="nic")
+    >>> host.add_edge("GPU0", "NIC0", kind="pcie", **link)
+    >>> net.add_nodes_from(["n1", "n2"], kind="host")
+    >>> net.add_node("leaf", kind="switch")
+    >>> net.add_edges_from([("n1", "leaf"), ("n2", "leaf")], kind="scale-out", **link)
+    >>> join(Reading("host", host), Reading("fabric", net), hosts="all")
+    Reading(join: 2 gpus, 2 nics, 1 switch, 4 links; 1 notes)
     """
     given = [readings] if isinstance(readings, Reading) else list(readings)
     parts = [reading.graph for reading in given if reading.graph is not None]
@@ -61,7 +76,7 @@ def join(
         raise InputError(Fault("fabric", fabric.kind, rule, "Give the reading of ibnetdiscover, iblinkinfo or Slurm."))
     sources = [*given, fabric]
     tables = table_of(sources)
-    said = [note for reading in sources for note in reading.notes]
+    said = [note for reading in sources for note in reading.notes if not note.endswith(_ANSWERED)]
     graph = fabric.graph.copy()
     if parts:
         plan = _Plan(fabric.graph, parts, match_hosts(parts, fabric.graph, hosts, keep), domains)
@@ -69,6 +84,7 @@ def join(
         said += plan.notes
     graph.graph["assumptions"] = list(dict.fromkeys(
         line for part in (fabric.graph, *parts) for line in part.graph.get("assumptions", ())
+        if not line.endswith(_ANSWERED)
     ))  # fmt: skip
     return Reading("join", graph, tuple(dict.fromkeys(said)), sources[tables].routing if tables >= 0 else None)
 

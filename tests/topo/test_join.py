@@ -40,7 +40,7 @@ def host(name: str = "host0", guids: tuple[str, ...] = ("", ""), gpus: int = 2, 
         graph.add_node("NVSwitch0", kind="switch", tier="scale-up", host=name, domain=0)
         for i in range(gpus):
             graph.add_edge(f"GPU{i}", "NVSwitch0", kind="scale-up", bandwidth=UP, latency=0.0)
-    return Reading("test", graph, ("from a test",))
+    return Reading("test", graph, ("from a test", "cables of NICs not in the file: no scale-out links"))
 
 
 def graph_of(reading: Reading) -> nx.Graph:
@@ -71,6 +71,7 @@ def test_one_reading_for_every_host() -> None:
     assert "PCIe assumed" in graph.graph["assumptions"]
     assert "NICs of 2 hosts told to ports by the number of HCA-n" in reading.notes
     assert [line for line in reading.notes if line == "from a test"] == ["from a test"]
+    assert not any("no scale-out links" in note for note in reading.notes)
 
 
 def test_the_cluster_is_costed_as_by_hand() -> None:
