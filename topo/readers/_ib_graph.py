@@ -55,6 +55,8 @@ def reading_of(wiring: Wiring) -> Reading:
     parts = nx.number_connected_components(graph)
     if parts > 1:
         wiring.notes.append(f"the cables leave {parts} parts that nothing joins")
+    if not any(data["kind"] == "host" for _, data in graph.nodes(data=True)):
+        wiring.notes.append("no host is listed: nothing to cost until there is one")
     if wiring.down:
         wiring.notes.append(f"{wiring.down} ports are down or hold no cable: left out")
     rates = ", ".join(f"{rate} = {8 * bandwidth_of(rate) / 1e9:.4g} Gb/s" for rate in sorted({c.rate for c in cables}))

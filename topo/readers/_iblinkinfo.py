@@ -139,15 +139,28 @@ def _owners(wiring: Wiring, rows: list[_Port]) -> dict[int, str]:
         _own(wiring, owner, row.end[0], key, row.line)
         stated: dict[str, Any] = {} if kind == "CA" else {"guid": row.guid, "lid": row.end[0]}
         wiring.see(key, kind, name, row.line, listed=True, **stated)
+    _add_strangers(wiring, owner, known, names, used)
+    told = {owner[row.end[0]] for row in known if row.kind}
+    unsure = [wiring.devices[key].name for key in dict.fromkeys(owner.values()) if key not in told]
+    unsure = [name for name in unsure if not _telling(name) and not _SWITCHES.search(name)]
+    if unsure:
+        shown = ", ".join(unsure[:3])
+        wiring.notes.append(f"{len(unsure)} nodes are taken as hosts or switches by their ports: {shown}")
+    return owner
+
+
+def _add_strangers(
+    wiring: Wiring, owner: dict[int, str], known: list[_Port], names: dict[int, str], used: dict[int, set[int]]
+) -> None:
+    """Add the nodes that only their neighbours' ports tell of."""
     by_adapter = {row.far[0] for row in known if row.far and wiring.devices[owner[row.end[0]]].kind == "CA"}
     for row in known:
         if row.far and row.far[0] not in owner:
             lid = row.far[0]
             kind = _kind(row.far_name, used[lid], lid in by_adapter)
             owner[lid] = f"LID {lid}"
-            stated = {} if kind == "CA" else {"guid": row.far_guid, "lid": lid}
+            stated: dict[str, Any] = {} if kind == "CA" else {"guid": row.far_guid, "lid": lid}
             wiring.see(owner[lid], kind, names[lid], row.line, **stated)
-    return owner
 
 
 def _own(wiring: Wiring, owner: dict[int, str], lid: int, key: str, line: int) -> None:
@@ -185,9 +198,14 @@ def _used_ports(rows: list[_Port]) -> dict[int, set[int]]:
 
 def _kind(name: str, ports: set[int], by_ca: bool) -> str:
     """Return what a node is that no block tells about: by name, ports, and whether an adapter is wired to it."""
-    if host_name(name)[1] or AGGREGATION.search(name):
+    if _telling(name):
         return "CA"
     return "SW" if by_ca or len(ports) > 2 or max(ports) > 2 or _SWITCHES.search(name) else "CA"
+
+
+def _telling(name: str) -> bool:
+    """Whether a name says that it is an adapter's."""
+    return bool(host_name(name)[1] or AGGREGATION.search(name))
 
 
 READERS: tuple[Reader, ...] = (

@@ -132,8 +132,10 @@ def _read_yaml(source: Source) -> Reading:
     for other in stated:
         if other is not chosen and _kind(other) == "block" and not tree.block:
             groups = _tree(shape, other).groups.values()
-            tree.block |= {node: group.name for group in groups for node in group.nodes}
-            tree.notes.append(f"blocks of nodes are those of {other.get('topology')!r}")
+            mine = {node for group in tree.groups.values() for node in group.nodes}
+            tree.block |= {node: group.name for group in groups for node in group.nodes if node in mine}
+            if tree.block:
+                tree.notes.append(f"blocks of nodes are those of {other.get('topology')!r}")
     return tree_reading(_joined(tree) if kind == "block" else tree)
 
 

@@ -47,8 +47,10 @@ def test_the_simulated_tree_is_that_of_ibnetdiscover() -> None:
 
 
 def test_one_line_a_port() -> None:
-    graph = read_text(LINES).graph
+    reading = read_text(LINES)
+    graph = reading.graph
     assert graph is not None
+    assert any("3 nodes are taken as hosts or switches by their ports: sw1, n2, n1" in note for note in reading.notes)
     assert [(n, d["kind"]) for n, d in graph.nodes(data=True)] == [("n1", "host"), ("n2", "host"), ("sw1", "switch")]
     assert graph.edges["n2", "sw1"]["ports"] == [[1, 3]]
     assert graph.edges["n1", "sw1"]["bandwidth"] == 200 * Gb

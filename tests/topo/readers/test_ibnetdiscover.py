@@ -281,6 +281,11 @@ def test_contradictions_are_refused_with_both_lines() -> None:
         read_text(LEAF + LEAF.replace("port 0 lid 1", "port 0 lid 9"))
 
 
+def test_switches_alone_have_no_host() -> None:
+    reading = read_text("".join(line for line in LEAF.splitlines(keepends=True) if "n1" not in line))
+    assert any("no host is listed" in note for note in reading.notes)
+
+
 def test_headers_alone_are_no_fabric() -> None:
     with pytest.raises(InputError, match="lists no cable that is up"):
         read_text(LEAF.split("\n")[0] + "\n")
