@@ -10,7 +10,7 @@ import typer
 
 from rackbound import _catalogue_commands, _compare_command, _evaluate_command, _read_command
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
-from rackbound._graphs import fabric_of
+from rackbound._graphs import fabric_of, graph_of, ranks_on
 from rackbound._options import (
     Batch,
     BatchPerGpu,
@@ -19,16 +19,18 @@ from rackbound._options import (
     Domains,
     Json,
     ModelName,
+    Nodes,
     OneDomain,
     Overlap,
     Routing,
     Settings,
+    Suggest,
     budget_seconds,
     overrides_of,
     workload_of,
 )
 from rackbound._output import emit_json, envelope, note, say
-from topo import InputError, together
+from topo import Fabric, InputError, together
 
 __all__ = ["app", "main"]
 
@@ -66,6 +68,8 @@ def cost(
     n_bytes: Annotated[str, typer.Option("--bytes", help="nccl-tests' size: send buffer of one rank, with unit.")],
     domains: OneDomain = None,
     ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
+    nodes: Nodes = None,
+    suggest: Suggest = None,
     routing: Routing = "ecmp",
     settings: Settings = None,
     as_json: Json = False,
@@ -76,15 +80,18 @@ def cost(
 
     size, graph = together(
         lambda: parse_quantity(n_bytes, "bytes", place="--bytes"),
-        lambda: fabric_of(design, domains, 1, overrides_of(settings)),
+        lambda: graph_of(design, domains, 1, overrides_of(settings)),
     )
-    result = costed(graph, kind, size, ranks=ranks, routing=routing)
+    chosen, nodes = ranks_on(graph, ranks, nodes, suggest)
+    graph = Fabric.from_graph(graph)
+    result = costed(graph, kind, size, ranks=chosen, routing=routing)
     inputs = {
         "design": design,
         "kind": kind,
         "bytes": size,
         "domains": len(graph.domain_sizes),
         "ranks": ranks,
+        "nodes": nodes,
         "routing": routing,
     }
     if as_json:
@@ -94,6 +101,8 @@ def cost(
     from rackbound._reports import cost_report
 
     cost_report(design, len(graph.domain_sizes), result)
+    if nodes is not None:
+        say(f"  nodes {nodes}")
 
 
 @app.command()

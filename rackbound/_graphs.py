@@ -8,9 +8,9 @@ from typing import Any
 
 import networkx as nx
 
-from topo import Fabric, Fault, InputError, is_graph_file, load, load_design
+from topo import Fabric, Fault, InputError, hostlist, is_graph_file, load, load_design, nodelist, suggest_nodes
 
-__all__ = ["fabric_of", "graph_of"]
+__all__ = ["fabric_of", "graph_of", "ranks_on"]
 
 
 def graph_of(
@@ -47,3 +47,26 @@ def fabric_of(
 ) -> Fabric:
     """Return the array view of `graph_of`."""
     return Fabric.from_graph(graph_of(name, domains, usual, overrides))
+
+
+def ranks_on(
+    graph: nx.Graph[str], ranks: int | None, nodes: str | None, suggest: int | None
+) -> tuple[int | list[str] | None, str | None]:
+    """Return what a verb takes as ``ranks=``, and the list of nodes they are on where nodes were asked for.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Its hosts bear the names.
+    ranks : int or None
+        Number of ranks; not together with nodes.
+    nodes : str or None
+        A Slurm list.
+    suggest : int or None
+        Number of nodes to choose from the list, or from all.
+    """
+    if ranks is not None and (nodes is not None or suggest is not None):
+        raise InputError(Fault("--ranks", ranks, "goes without --nodes and --suggest", "Leave one of them out."))
+    if suggest is not None:
+        nodes = hostlist(suggest_nodes(graph, suggest, nodes))
+    return (ranks, None) if nodes is None else (nodelist(graph, nodes), nodes)

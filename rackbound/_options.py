@@ -12,8 +12,8 @@ from topo import Fault, InputError
 from topo.units import parse_quantity
 
 __all__ = [
-    "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Json", "ModelName", "OneDomain", "Overlap", "Routing",
-    "Settings", "budget_seconds", "overrides_of", "workload_of",
+    "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Json", "ModelName", "Nodes", "OneDomain", "Overlap",
+    "Routing", "Settings", "Suggest", "budget_seconds", "overrides_of", "workload_of",
 ]  # fmt: skip
 
 ModelName = Annotated[str, typer.Option("--model", help="Catalogue name or a Hugging Face config.json.")]
@@ -37,6 +37,13 @@ Domains = Annotated[
     Any, typer.Option(parser=_domains, metavar="N|N,N,...", help=_DOMAINS.format("2; 1 without a NIC rate"))
 ]
 OneDomain = Annotated[Any, typer.Option("--domains", parser=_domains, metavar="N|N,N,...", help=_DOMAINS.format(1))]
+Nodes = Annotated[
+    str | None,
+    typer.Option(help="Nodes taking part as Slurm lists them, n[001-016]; with --suggest those that are free."),
+]
+Suggest = Annotated[
+    int | None, typer.Option(help="Take so many nodes that lie closest together, of --nodes or of all.")
+]
 Overlap = Annotated[str, typer.Option(help="none: one operation after the other; full: all overlap.")]
 Routing = Annotated[str, typer.Option(help="Routing rule.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, SI units.")]

@@ -17,6 +17,7 @@ from ._errors import suggest as suggest
 from ._errors import together as together
 from ._fabric import Fabric as Fabric
 from ._fabric import Ranks as Ranks
+from ._join import join as join
 from ._levels import Ports as Ports
 from ._load import is_graph_file as is_graph_file
 from ._load import list_designs as list_designs
@@ -25,6 +26,10 @@ from ._load import load_design as load_design
 from ._measure import Links as Links
 from ._measure import Measures as Measures
 from ._measure import measure as measure
+from ._nodelist import expand_hostlist as expand_hostlist
+from ._nodelist import hostlist as hostlist
+from ._nodelist import nodelist as nodelist
+from ._nodelist import suggest_nodes as suggest_nodes
 from ._read import read as read
 from ._routing import RULES as RULES
 from ._routing import ClassRoutes as ClassRoutes

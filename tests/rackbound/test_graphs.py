@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import topo
+from topo.readers._ibnetdiscover import READERS
+from topo.readers._reading import Source
 
-from .command import run
+from .command import DATA, run
 
 MIXTRAL = ("--model", "mixtral-8x7b", "--batch-per-gpu", "8")
 
@@ -70,3 +72,47 @@ def test_control_characters_are_no_name(tmp_path: Path) -> None:
     found = run("design", "check", path)
     assert found.code == 2
     assert "design.name" in found.err
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> Path:
+    """The real fabric of 144 hosts, as `rackbound read --write` saves it."""
+    file = DATA / "readers-fabric" / "ibnetdiscover-real-144hosts-8sw.topo"
+    (reader,) = READERS
+    graph = reader.read(Source(file.name, file.read_text())).graph
+    assert graph is not None
+    return topo.write(graph, tmp_path / "fabric.json")
+
+
+def test_a_real_fabric_names_its_busiest_trunk(fabric: Path) -> None:
+    """Other leaves send half of what ib1's 24 hosts get through ib8: to ib1 it has three cables, not four."""
+    answer = run("cost", fabric, "all_to_all", "--bytes", "1GB", "--json").answer["results"]
+    assert answer["n_ranks"] == 144
+    assert answer["bottleneck"] == "ib8 -> ib1"
+    others = 22 + 4 * 24
+    assert answer["bandwidth_seconds"] == pytest.approx(24 * others / 2 * 1e9 / 144 / (3 * 5e9))
+
+
+def test_an_allocation_is_costed_and_near_nodes_are_suggested(fabric: Path) -> None:
+    cost = ("cost", fabric, "all_to_all", "--bytes", "1GB")
+    scattered = run(*cost, "--nodes", "node[105-112,001-008]", "--json").answer
+    assert scattered["inputs"]["nodes"] == "node[105-112,001-008]"
+    assert scattered["results"]["n_ranks"] == 16
+    near = run(*cost, "--suggest", "16", "--json").answer
+    assert near["results"]["bandwidth_seconds"] == pytest.approx(1e9 * 15 / 16 / 4e9)  # 32 Gb/s, one leaf
+    assert near["results"]["latency_seconds"] < scattered["results"]["latency_seconds"]
+    chosen = run(*cost, "--suggest", "2", "--nodes", "node[105,001,107]")
+    assert "nodes node[105,107]" in chosen.out
+
+
+def test_what_nodes_are_refused(fabric: Path) -> None:
+    cost = ("cost", fabric, "all_to_all", "--bytes", "1GB")
+    for more, says in (
+        (("--nodes", "node[105-"), "bracket"),
+        (("--nodes", "nope[1-2]"), "2 of 2 names are no host"),
+        (("--suggest", "999"), "from 1 to 144"),
+        (("--ranks", "4", "--nodes", "node105"), "goes without --nodes"),
+    ):
+        found = run(*cost, *more)
+        assert found.code == 2
+        assert says in found.err
