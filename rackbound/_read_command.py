@@ -14,7 +14,7 @@ from rackbound._reports import assumed
 from topo import READERS, Fault, InputError, Reading, check, together, write
 from topo import read as read_file
 
-__all__ = ["read"]
+__all__ = ["read", "report_reading", "row_of"]
 
 
 def read(
@@ -30,13 +30,13 @@ def read(
         raise InputError(Fault("--write", out, f"takes one file, not {len(files)}", "Write them one by one."))
     readings = together(*(lambda file=file: read_file(file, kind) for file in files))
     written = None if out is None else _written(readings[0], out, files[0])
-    rows = [_row(file, reading, written) for file, reading in zip(files, readings, strict=True)]
+    rows = [row_of(file, reading, written) for file, reading in zip(files, readings, strict=True)]
     if as_json:
         notes = (note for reading in readings for note in reading.notes)
         emit_json(envelope("read/1", {"files": files, "as": kind, "write": out}, notes, rows))
         return
     for row, reading in zip(rows, readings, strict=True):
-        _report(row, reading)
+        report_reading(row, reading)
 
 
 def _written(reading: Reading, out: str, file: str) -> str:
@@ -46,7 +46,8 @@ def _written(reading: Reading, out: str, file: str) -> str:
     return str(write(reading.graph, out))
 
 
-def _row(file: str, reading: Reading, written: str | None) -> dict[str, Any]:
+def row_of(file: str, reading: Reading, written: str | None) -> dict[str, Any]:
+    """Return what `--json` says of a reading."""
     graph: nx.Graph[str] = nx.Graph() if reading.graph is None else reading.graph
     edges: dict[str, dict[str, int]] = {}
     for _, _, data in graph.edges(data=True):
@@ -55,7 +56,7 @@ def _row(file: str, reading: Reading, written: str | None) -> dict[str, Any]:
         row["lanes"] += int(data.get("lanes", 1))
     tables = reading.routing
     return {
-        "file": file, "kind": reading.kind, "title": READERS[reading.kind].title,
+        "file": file, "kind": reading.kind, "title": _title(reading.kind),
         "nodes": dict(Counter(str(data["kind"]) for _, data in graph.nodes(data=True))),
         "edges": edges, "domains": _domains(graph),
         "faults": [f"{fault.place}: {fault.rule}" for fault in check(graph)] if reading.graph is not None else [],
@@ -67,6 +68,10 @@ def _row(file: str, reading: Reading, written: str | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _title(kind: str) -> str:
+    return READERS[kind].title if kind in READERS else "a cluster of several files"
+
+
 def _domains(graph: nx.Graph[str]) -> list[int]:
     """Return the GPUs of every domain that scale-up links join, the largest first."""
     links = [(a, b) for a, b, data in graph.edges(data=True) if data["kind"] == "scale-up"]
@@ -75,7 +80,8 @@ def _domains(graph: nx.Graph[str]) -> list[int]:
     return sorted((sum(kinds[node] in ("gpu", "host") for node in part) for part in parts), reverse=True)
 
 
-def _report(row: dict[str, Any], reading: Reading) -> None:
+def report_reading(row: dict[str, Any], reading: Reading) -> None:
+    """Print what a reading holds and what it assumes."""
     say(f"{row['file']}: {row['kind']}, {row['title']}")
     if reading.graph is not None:
         say("  " + ", ".join(f"{n} {kind}" for kind, n in row["nodes"].items()))

@@ -78,6 +78,12 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("read", str(DATA / "readers-host" / "topo-m" / "b200-shared-nic-pairs-cut.txt")),
         ("read", *(str(path) for path in sorted((DATA / "readers-host").rglob("*o*.xml")))),
     ],
+    "join/1": [
+        ("join", str(DATA / "readers-fabric" / "slurm-tree-tc3.conf"), "--hosts", "all",
+         str(DATA / "readers-host" / "topo-m" / "c4140-v100-trailing-tabs.txt")),
+        ("join", str(DATA / "readers-fabric" / "ibnetdiscover-sim-ft2_32.txt"),
+         str(DATA / "readers-fabric" / "opensm" / "ft2_32_dor.lfts.dump")),
+    ],
 }  # fmt: skip
 
 
