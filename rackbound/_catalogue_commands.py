@@ -46,7 +46,7 @@ def design_list(as_json: Json = False) -> None:
           d.scale_up.shape, format_quantity(d.chip.hbm_bytes, "bytes"),
           format_quantity(d.chip.hbm_bandwidth, "bandwidth"),
           format_quantity(d.scale_out.per_gpu, "bandwidth") if d.scale_out else "none",
-          "" if d.design.status == "shipping" else f"{d.design.status} only") for d in designs),
+          "" if d.design.status == "shipping" else d.design.status) for d in designs),
     )  # fmt: skip
     pods = ", ".join(d.design.name for d in designs if d.slices)
     say(f"\nGPUs are those of a domain. Slices of {pods} go by name: tpu-v5p-4x4x8, tpu-v4-4x4x8-twisted.")
