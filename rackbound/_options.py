@@ -45,7 +45,9 @@ Suggest = Annotated[
     int | None, typer.Option(help="Take so many nodes that lie closest together, of --nodes or of all.")
 ]
 Overlap = Annotated[str, typer.Option(help="none: one operation after the other; full: all overlap.")]
-Routing = Annotated[str, typer.Option(help="Routing rule.")]
+Routing = Annotated[
+    str, typer.Option(help="Routing rule: ecmp, even, paths, single, dor, dragonfly, valiant or hash (seed 0).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, SI units.")]
 Settings = Annotated[
     list[str] | None,
