@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,59 +16,54 @@ import pytest
 
 import collectives
 import topo
-from topo import InputError
-from topo.readers._reading import Tables
+from topo import InputError, Tables
 
-DATA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "opensm-tables.json").read_text())
+FABRICS = Path(__file__).parents[1] / "data" / "readers-fabric"
+#: Graph of each simulated fabric, and the engines whose tables there are.
+FILES = {"ft2_32": "opensm/ft2_32.subnet.lst", "torus44": "ibnetdiscover-sim-torus44.txt"}
+ORACLE: dict[str, Any] = json.loads((FABRICS / "opensm" / "link_load_oracle.json").read_text())
 
 
-def fabric_graph(fabric: str) -> nx.Graph:
-    """Return the graph of a simulated fabric, as a reader builds it."""
-    graph = nx.Graph(name=fabric)
-    nodes = DATA[fabric]["nodes"]
-    for guid, (name, kind, lid) in nodes.items():
-        graph.add_node(name, kind=kind, guid=guid, **({"lids": {"1": lid}} if kind == "host" else {"lid": lid}))
-    order = {name: i for i, name in enumerate(graph)}
-    for a, p, b, q in DATA[fabric]["cables"]:
-        (one, port), (other, far) = sorted([(nodes[a][0], p), (nodes[b][0], q)], key=lambda end: order[end[0]])
-        if graph.has_edge(one, other):
-            data = graph.edges[one, other]
-            data.update(ports=[*data["ports"], [port, far]], lanes=data["lanes"] + 1, bandwidth=data["bandwidth"] + 1e9)
-        else:
-            graph.add_edge(one, other, kind="scale-out", bandwidth=1e9, latency=0.0, lanes=1, ports=[[port, far]])
+@cache
+def read_graph(fabric: str) -> nx.Graph:
+    graph = topo.read(FABRICS / FILES[fabric]).graph
+    assert graph is not None
     return graph
 
 
-def tables(fabric: str, engine: str) -> Tables:
-    lids = DATA[fabric]["lids"]
-    rows = DATA[fabric]["tables"][engine].items()
-    return Tables(
-        engine, {guid: {lid: p for lid, p in zip(lids, ports, strict=True) if p >= 0} for guid, ports in rows}
-    )
+def fabric_graph(fabric: str) -> nx.Graph:
+    return copy.deepcopy(read_graph(fabric))
 
 
-@pytest.mark.parametrize(("fabric", "engine"), [(f, e) for f, data in DATA.items() for e in data["tables"]])
-def test_routes_per_link_between_switches(fabric: str, engine: str) -> None:
+@cache
+def tables(run: str) -> Tables:
+    routing = topo.read(FABRICS / "opensm" / f"{run}.lfts.dump").routing
+    assert routing is not None
+    return routing
+
+
+@pytest.mark.parametrize("run", ORACLE)
+def test_routes_per_link_between_switches(run: str) -> None:
     """OpenSM 3.3.23 on simulated fabrics; most and least routes of ordered pairs of end ports, counted elsewhere."""
-    routes = topo.route(fabric_graph(fabric), tables(fabric, engine))
-    view = routes.fabric
+    routes = topo.route(fabric_graph(run.rpartition("_")[0]), tables(run))
+    view, known = routes.fabric, ORACLE[run]
     n = view.n_ranks
     cost = collectives.cost(view, "all_to_all", float(n), routing=routes)
     switch = view.node_kind == topo.NODE_KINDS.index("switch")
     between = cost.loads[switch[view.source] & switch[view.target]]
-    most, least, histogram = DATA[fabric]["oracle"][engine]
-    assert (between.max(), between.min()) == (most, least)
-    assert len(between) == 64
-    assert Counter(topo.hop_counts(routes)[~np.eye(n, dtype=bool)].tolist()) == {
-        int(h): k for h, k in histogram.items()
-    }
-    assert cost.routing == f"table ({engine})"
-    assert cost.loads.sum() == sum(int(h) * k for h, k in histogram.items())  # a byte a pair, conserved hop by hop
+    assert (n, len(between)) == (known["end_ports"], known["sw_sw_directed_links"])
+    assert between.max() == known["max_routes_on_sw_sw_link"]
+    assert between.min() == known["min_routes_on_sw_sw_link"]
+    histogram = {int(hops): pairs for hops, pairs in known["hop_histogram"].items()}
+    assert Counter(topo.hop_counts(routes)[~np.eye(n, dtype=bool)].tolist()) == histogram
+    assert cost.loads.sum() == sum(hops * pairs for hops, pairs in histogram.items())  # a byte a pair, on every hop
+    assert cost.loads.max() == known["max_routes_on_any_link"]
+    assert cost.routing.startswith("table (")
     assert not list(routes.unreachable())
 
 
 def test_links_are_named_by_port() -> None:
-    routes = topo.route(fabric_graph("ft2_32"), tables("ft2_32", "ftree"))
+    routes = topo.route(fabric_graph("ft2_32"), tables("ft2_32_ftree"))
     labels = {routes.fabric.link_label(link) for link in range(len(routes.fabric.source))}
     assert "node001[1] -> leaf01[1]" in labels
     assert "leaf01[5] -> spine01[1]" in labels
@@ -85,7 +82,7 @@ def lid(graph: nx.Graph, name: str) -> int:
 
 def broken(edit: dict[str, dict[str, int | None]]) -> tuple[nx.Graph, Tables]:
     """Return the fat tree, its tables changed: switch -> destination -> port, None to leave the entry out."""
-    graph, whole = fabric_graph("ft2_32"), tables("ft2_32", "ftree")
+    graph, whole = fabric_graph("ft2_32"), tables("ft2_32_ftree")
     rows = {guid: dict(row) for guid, row in whole.next_port.items()}
     for name, entries in edit.items():
         for host, port in entries.items():
@@ -135,7 +132,7 @@ def test_tables_of_another_fabric_and_ranks_without_lids() -> None:
     with pytest.raises(InputError, match="the graph does not have"):
         topo.route(fabric_graph("ft2_32"), Tables("", {"0x00000000deadbeef": {1: 1}}))
     with pytest.raises(InputError, match="has no LID and no NIC that has one") as caught:
-        topo.route(topo.build("fat_tree", k=4), tables("ft2_32", "ftree"))
+        topo.route(topo.build("fat_tree", k=4), tables("ft2_32_ftree"))
     assert len(caught.value.faults) == 17
 
 

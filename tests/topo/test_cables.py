@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -129,3 +130,16 @@ def test_no_ports_no_port_ranks() -> None:
     assert caught.value.faults[0].place == "ranks"
     with pytest.raises(InputError, match='only one taken is "ports"'):
         collectives.cost(topo.build("fat_tree", k=4), "all_to_all", 1e9, ranks="gpu0")
+
+
+def test_the_dual_ported_host_of_a_real_fabric() -> None:
+    """144 hosts with 145 linked ports, 47 trunk cables."""
+    path = Path(__file__).parents[1] / "data" / "readers-fabric" / "ibnetdiscover-real-144hosts-8sw.topo"
+    graph = topo.read(path).graph
+    assert graph is not None
+    fabric = Fabric.from_graph(graph).by_port()
+    assert (Fabric.from_graph(graph).n_ranks, fabric.n_ranks) == (144, 145)
+    assert len(fabric.source) == 2 * (145 + 47)
+    both = [label for label in fabric.rank_labels if label.endswith((":1", ":2"))]
+    assert len(both) == 2
+    assert collectives.cost(graph, "all_to_all", 145e6, ranks="ports").n_ranks == 145
