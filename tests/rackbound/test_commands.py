@@ -14,7 +14,7 @@ import serving
 import topo
 from rackbound._cli import app, main
 
-from .command import run
+from .command import DATA, run
 
 STILL = ("--set", "scale_up.latency=0 s", "--set", "scale_out.latency=0 s")
 
@@ -151,3 +151,14 @@ def test_tables_by_name_are_refused_with_the_cure() -> None:
     found = run("cost", "hgx-h100-8", "all_to_all", "--bytes", "1GB", "--routing", "table")
     assert found.code == 2
     assert "routing=topo.read(FILE).routing" in found.err
+
+
+def test_cost_reads_forwarding_tables_from_their_file() -> None:
+    folder = DATA / "readers-fabric" / "opensm"
+    fabric, dump = str(folder / "ft2_32.subnet.lst"), str(folder / "ft2_32_dor.lfts.dump")
+    found = run("cost", fabric, "all_to_all", "--bytes", "32MB", "--routing", dump)
+    assert found.code == 0, found.err
+    assert "routing table (" in found.out
+    wrong = run("cost", fabric, "all_to_all", "--bytes", "32MB", "--routing", fabric)
+    assert wrong.code == 2
+    assert "has no forwarding tables" in wrong.err
