@@ -1,6 +1,8 @@
 from . import laws as laws
 from ._cost import PROFILES as PROFILES
 from ._cost import cost as cost
+from ._hash_times import HashTimes as HashTimes
+from ._hash_times import hash_times as hash_times
 from ._records import ClassLoad as ClassLoad
 from ._records import Cost as Cost
 from ._records import Outer as Outer

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from collectives._loads import PhaseLoads, phase_loads
 from collectives._records import ClassLoad, Cost, Outer, Schedule
 from collectives._schedule import Stages, schedule
-from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, Routes, route, suggest
+from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, Routes, Routing, route, suggest
 
 __all__ = ["cost"]
 
@@ -24,7 +24,7 @@ def cost(
     *,
     ranks: Ranks = None,
     algorithm: str = "direct",
-    routing: str | Routes = "ecmp",
+    routing: Routing = "ecmp",
     profile: str = "ideal",
     stages: Stages = None,
 ) -> Cost:
@@ -39,9 +39,11 @@ def cost(
     n_bytes : float, (n, n) array or Outer
         nccl-tests' size [bytes], or the matrix of all_to_all_v; none with a Schedule.
     ranks, algorithm, stages
-        As `schedule`.
-    routing : str or Routes, optional
-        A routing rule, or routes worked out before for this very fabric.
+        As `schedule`. With ``ranks="ports"`` every end port of the fabric is a rank; its edges
+        state the `ports` they join.
+    routing : str, Hash, Tables or Routes, optional
+        A routing rule: a row of `topo.RULES`, a hash with its seed, forwarding tables, or
+        routes worked out before for this very fabric.
     profile : str, optional
         Software profile; "ideal" adds nothing.
 
@@ -65,6 +67,8 @@ def cost(
     """
     if profile not in PROFILES:
         raise InputError(Fault("profile", profile, "is not a known profile", suggest(profile, PROFILES)))
+    if isinstance(ranks, str):
+        graph, ranks = _end_ports(graph, ranks), None
     routes = route(graph, routing)
     if isinstance(kind_or_schedule, Schedule):
         plan = kind_or_schedule
@@ -83,6 +87,12 @@ def cost(
 
 #: Software profiles; "ideal" is the wires alone.
 PROFILES = ("ideal",)
+
+
+def _end_ports(graph: nx.Graph[str] | Fabric, ranks: str) -> Fabric:
+    if ranks != "ports":
+        raise InputError(Fault("ranks", ranks, 'is one name: the only one taken is "ports"', "Give a list of ranks."))
+    return Fabric.from_graph(graph).by_port()
 
 
 def _require_only(plan: Schedule, fabric: Fabric, **given: object) -> None:
@@ -134,7 +144,7 @@ def _summary(routes: Routes, plan: Schedule, terms: list[Term], loads: Floats, p
         remote_share=remote, remote_share_of_sent=of_sent,
         routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind,
         n_bytes=plan.n_bytes, n_ranks=len(plan.ranks), profile=profile,
-        assumptions=(*routes.fabric.assumptions, *_fallen_through(routes, plan)),
+        assumptions=(*routes.fabric.assumptions, *routes.notes, *_fallen_through(routes, plan)),
     )  # fmt: skip
 
 

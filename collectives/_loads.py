@@ -12,32 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives._flows import CELLS, PathTerm, propagate
+from collectives._hashed_loads import HashedFlows
 from collectives._records import Outer
 from collectives._traffic import ClassTraffic, grouped, split_by_class
+from collectives._via_loads import ViaFlows
 from topo import ClassRoutes, Routes
 
 __all__ = ["PathTerm", "PhaseLoads", "phase_loads"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-
-#: Flow cells (targets x edges) worked on at once: about 100 MB.
-_CELLS = 4_000_000
-
-
-@dataclass(frozen=True)
-class PathTerm:
-    """The flow whose own path takes longest: latency [s], bytes over narrowest link [s], its ends."""
-
-    latency: float = 0.0
-    transfer: float = 0.0
-    source: int = -1
-    target: int = -1
-
-    @property
-    def seconds(self) -> float:
-        """Latency and transfer [s]."""
-        return self.latency + self.transfer
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +64,20 @@ def phase_loads(routes: Routes, ranks: Ints, traffic: Floats | Outer) -> PhaseLo
     links = len(routes.fabric.source)
     loads, least, path = np.zeros(links), np.full(links, np.inf), PathTerm()
     for part in split_by_class(routes, ranks, traffic):
-        flows = _ClassFlows(routes.classes[part.number], ranks, part)
+        flows = _flows(routes, ranks, part)
         flows.add(loads, least)
         path = max(path, flows.slowest_path(), key=lambda term: term.seconds)
     return PhaseLoads(loads, least, path)
+
+
+def _flows(routes: Routes, ranks: Ints, part: ClassTraffic) -> _ClassFlows | ViaFlows | HashedFlows:
+    """Return one class's traffic as its rule moves it."""
+    routed = routes.classes[part.number]
+    if routes.hashing is not None:
+        return HashedFlows(routed, routes.hashing, ranks, part)
+    if routed.via is not None:
+        return ViaFlows(routed, routed.via, ranks, part)
+    return _ClassFlows(routed, ranks, part)
 
 
 class _ClassFlows:
@@ -95,7 +90,7 @@ class _ClassFlows:
 
     def add(self, loads: Floats, least: Floats) -> None:
         """Add the loads and lower the least latencies, links of transit, targets and sources."""
-        step = max(1, _CELLS // max(1, len(self.graph.tail)))
+        step = max(1, CELLS // max(1, len(self.graph.tail)))
         to_group = grouped(self.traffic.by_source.T, self.target_group, self.graph.n_targets, np.add)
         groups = np.flatnonzero(to_group.any(axis=1))
         for first in range(0, len(groups), step):
@@ -138,27 +133,9 @@ class _ClassFlows:
 
     def _propagate(self, group: Ints, sent: Floats) -> tuple[Floats, Floats]:
         """Flow over each edge toward some target groups, and the least latency of a path through it."""
-        graph = self.graph
-        flow = np.zeros((len(group), len(graph.tail)))
-        through = np.full(flow.shape, np.inf)
-        at_node = np.zeros((len(group), graph.n_nodes))
-        at_node[:, : graph.n_sources] = sent
-        so_far = np.where(at_node > 0, 0.0, np.inf)
-        beyond = self.routed.latency_to_target
-        hops = self.routed.hops
-        for level in range(len(self.routed.levels), 0, -1):
-            edges = self.routed.levels[level - 1]
-            tail, head = graph.tail[edges], graph.head[edges]
-            share = np.where(hops[:, tail] == level, self.routed.share[:, edges], 0.0)[group]
-            moved = at_node[:, tail] * share
-            late = np.where(moved > 0, so_far[:, tail] + graph.latency[edges], np.inf)
-            flow[:, edges] += moved
-            through[:, edges] = np.minimum(through[:, edges], late + beyond[group][:, head])
-            order = np.argsort(head, kind="stable")
-            heads, first = np.unique(head[order], return_index=True)
-            at_node[:, heads] += np.add.reduceat(moved[:, order], first, axis=1)
-            so_far[:, heads] = np.minimum(so_far[:, heads], np.minimum.reduceat(late[:, order], first, axis=1))
-        return flow, through
+        at_node = np.zeros((len(group), self.graph.n_nodes))
+        at_node[:, : self.graph.n_sources] = sent
+        return propagate(self.routed, group, at_node)
 
     def _add_sources(self, loads: Floats, least: Floats) -> None:
         graph, share = self.graph, self.routed.share

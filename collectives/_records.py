@@ -142,7 +142,8 @@ class Cost:
     algbw, busbw : float
         As nccl-tests counts them [bytes/s].
     loads : (links,) float
-        Bytes over every directed link of the fabric, all phases [bytes].
+        Bytes over every directed link of the fabric, all phases [bytes]; of `Routes.fabric`,
+        cable by cable, under a rule that keeps a flow on one cable.
     classes : dict
         Link kind -> `ClassLoad`.
     remote_share, remote_share_of_sent : float

@@ -89,8 +89,10 @@ def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer) -> Iter
 
 def _require_paths(routes: Routes, ranks: Ints, cut: Bools) -> None:
     if cut.any():
-        a, b = (routes.fabric.rank_labels[ranks[i]] for i in np.argwhere(cut)[0])
-        rule = f"has no path for {int(cut.sum())} pairs of ranks, the first {a} to {b}"
+        first, second = (int(ranks[i]) for i in np.argwhere(cut)[0])
+        a, b = routes.fabric.rank_labels[first], routes.fabric.rank_labels[second]
+        why = routes.why(first, second)
+        rule = f"has no path for {int(cut.sum())} pairs of ranks, the first {a} to {b}: {why}"
         raise InputError(Fault("graph", routes.fabric.name, rule, "Join them, or leave those ranks out."))
 
 

@@ -83,7 +83,7 @@ def _faster(routes: Routes) -> Callable[[float], Routes]:
         if factor not in kept:
             if len(kept) > 8:
                 kept.clear()
-            kept[factor] = route(scale(routes.fabric, kind="scale-out", bandwidth=factor), routes.rule)
+            kept[factor] = route(scale(routes.given, kind="scale-out", bandwidth=factor), routes.asked)
         return kept[factor]
 
     return at

@@ -27,6 +27,7 @@ from rackbound._options import (
     Suggest,
     budget_seconds,
     overrides_of,
+    routing_of,
     workload_of,
 )
 from rackbound._output import emit_json, envelope, note, say
@@ -79,13 +80,14 @@ def cost(
     from collectives import cost as costed
     from topo.units import parse_quantity
 
-    size, graph = together(
+    size, graph, rule = together(
         lambda: parse_quantity(n_bytes, "bytes", place="--bytes"),
         lambda: graph_of(design, domains, 1, overrides_of(settings)),
+        lambda: routing_of(routing),
     )
     chosen, nodes = ranks_on(graph, ranks, nodes, suggest)
     graph = Fabric.from_graph(graph)
-    result = costed(graph, kind, size, ranks=chosen, routing=routing)
+    result = costed(graph, kind, size, ranks=chosen, routing=rule)
     inputs = {
         "design": design,
         "kind": kind,

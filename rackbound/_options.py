@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rackbound._defaults import BATCH_PER_GPU
-from topo import Fault, InputError
+from topo import RULES, Fault, InputError, Tables, read
 from topo.units import parse_quantity
 
 __all__ = [
     "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Json", "ModelName", "Nodes", "OneDomain", "Overlap",
-    "Routing", "Settings", "Suggest", "budget_seconds", "overrides_of", "workload_of",
+    "Routing", "Settings", "Suggest", "budget_seconds", "overrides_of", "routing_of", "workload_of",
 ]  # fmt: skip
 
 ModelName = Annotated[str, typer.Option("--model", help="Catalogue name or a Hugging Face config.json.")]
@@ -45,7 +46,12 @@ Suggest = Annotated[
     int | None, typer.Option(help="Take so many nodes that lie closest together, of --nodes or of all.")
 ]
 Overlap = Annotated[str, typer.Option(help="none: one operation after the other; full: all overlap.")]
-Routing = Annotated[str, typer.Option(help="Routing rule.")]
+Routing = Annotated[
+    str,
+    typer.Option(
+        help="Rule: ecmp, even, paths, single, dor, dragonfly, valiant, hash (seed 0); or a file of forwarding tables."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, SI units.")]
 Settings = Annotated[
     list[str] | None,
@@ -67,6 +73,17 @@ def overrides_of(settings: list[str] | None) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             found[key.strip()] = value.strip()
     return found
+
+
+def routing_of(text: str) -> str | Tables:
+    """Return the rule of --routing, or the forwarding tables of the file it names."""
+    if text in RULES or not Path(text).is_file():
+        return text
+    found = read(text)
+    if found.routing is None:
+        rule = f"is a file of {found.kind}, which has no forwarding tables"
+        raise InputError(Fault("--routing", text, rule, "Give a dump of the tables, or name a rule."))
+    return found.routing
 
 
 def budget_seconds(text: str) -> float:

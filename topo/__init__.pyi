@@ -6,6 +6,7 @@ from ._build import build as build
 from ._check import EDGE_KINDS as EDGE_KINDS
 from ._check import NODE_KINDS as NODE_KINDS
 from ._check import check as check
+from ._class_routes import ClassRoutes as ClassRoutes
 from ._classes import PATH_CLASSES as PATH_CLASSES
 from ._design import Design as Design
 from ._edits import degrade as degrade
@@ -17,6 +18,8 @@ from ._errors import suggest as suggest
 from ._errors import together as together
 from ._fabric import Fabric as Fabric
 from ._fabric import Ranks as Ranks
+from ._hashing import Hash as Hash
+from ._hashing import traced as traced
 from ._join import join as join
 from ._levels import Ports as Ports
 from ._load import is_graph_file as is_graph_file
@@ -30,12 +33,14 @@ from ._nodelist import expand_hostlist as expand_hostlist
 from ._nodelist import hostlist as hostlist
 from ._nodelist import nodelist as nodelist
 from ._nodelist import suggest_nodes as suggest_nodes
+from ._paths import path_labels as path_labels
 from ._read import read as read
-from ._routing import RULES as RULES
-from ._routing import ClassRoutes as ClassRoutes
 from ._routing import Routes as Routes
+from ._routing import Routing as Routing
 from ._routing import hop_counts as hop_counts
 from ._routing import route as route
+from ._rules import RULES as RULES
+from ._valiant import Via as Via
 from ._write import WRITERS as WRITERS
 from ._write import write as write
 from .readers._kinds import READERS as READERS

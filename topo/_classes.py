@@ -5,7 +5,8 @@ A pair of ranks takes the first class in which a path exists: scale-up edges, pc
 rank plays up to three roles: source (only sends), target (only receives), and, if it
 forwards, transit. Sources that see the same next nodes over equal links are twins: what
 a routing rule gives one it gives the other, so they share one node here. So do targets
-reached from the same nodes over equal links. Link loads stay per rank.
+reached from the same nodes over equal links. Link loads stay per rank. A rule that tells
+twins apart takes the graph unfolded: then every edge is one directed link.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from topo._check import EDGE_KINDS, NODE_KINDS
 from topo._fabric import Fabric
+from topo._labels import label_order
 
 __all__ = ["PATH_CLASSES", "ClassGraph", "class_graph"]
 
@@ -45,7 +47,8 @@ class ClassGraph:
         Nodes 0 .. n_sources-1 are source groups, the next n_targets target groups, the
         rest transit.
     tail, head : (edges,) int
-        Node indices; edges are sorted by tail.
+        Node indices; edges are sorted by tail, in an unfolded graph then by label of the
+        head (node2 before node10) and lane.
     bandwidth, latency : (edges,) float
         Of one member's link [bytes/s, s].
     link : (edges,) int
@@ -53,7 +56,12 @@ class ClassGraph:
     source_group, target_group : (ranks,) int
         Group of every rank; targets count from 0 (node n_sources + group).
     source_edge, source_link, target_edge, target_link : (ranks, most) int
-        A rank's own links and the edges they belong to, -1 padded.
+        A rank's own links and the edges they belong to, -1 padded; empty in an unfolded
+        graph, where `link` has them all.
+    place : (nodes,) int
+        Fabric node that a node is; of a group, its first rank's.
+    sample : (edges,) int
+        A directed link that an edge stands for.
     """
 
     kind: str
@@ -71,6 +79,8 @@ class ClassGraph:
     source_link: Ints
     target_edge: Ints
     target_link: Ints
+    place: Ints
+    sample: Ints
 
     @property
     def single_last_links(self) -> bool:
@@ -80,8 +90,8 @@ class ClassGraph:
         return self.target_edge.shape[1] == 1 and not bool(direct.any())
 
 
-def class_graph(fabric: Fabric, kind: str) -> ClassGraph:
-    """Return the folded graph of one path class.
+def class_graph(fabric: Fabric, kind: str, *, fold: bool = True) -> ClassGraph:
+    """Return the graph of one path class.
 
     Parameters
     ----------
@@ -89,9 +99,12 @@ def class_graph(fabric: Fabric, kind: str) -> ClassGraph:
         The topology.
     kind : {"scale-up", "pcie", "scale-out"}
         Path class.
+    fold : bool, optional
+        Whether twins share a node; if not, every rank and every directed link has its own.
     """
     hops = list(_hops(fabric, kind))
-    source_group, target_group = _twins(fabric, hops)
+    alone = np.arange(fabric.n_ranks)
+    source_group, target_group = _twins(fabric, hops) if fold else (alone, alone)
     n_sources, n_targets = int(source_group.max()) + 1, int(target_group.max()) + 1
     numbers: dict[Role, int] = {}
 
@@ -103,31 +116,48 @@ def class_graph(fabric: Fabric, kind: str) -> ClassGraph:
             return n_sources + int(target_group[rank])
         return numbers.setdefault(role, n_sources + n_targets + len(numbers))
 
-    edges: dict[tuple[int, int], int] = {}
     rows = [(node(a), node(b), link, a, b) for a, link, b in hops]
-    for tail, head, *_ in sorted(rows, key=lambda row: row[:2]):
-        edges.setdefault((tail, head), len(edges))
+    place = np.zeros(n_sources + n_targets + len(numbers), dtype=np.intp)
+    place[source_group[::-1]], place[n_sources + target_group[::-1]] = fabric.ranks[::-1], fabric.ranks[::-1]
+    place[n_sources + n_targets :] = [where for _, where, _ in numbers]
+    order = np.zeros(len(place), dtype=np.intp) if fold else label_order(fabric.labels)[place]
+    cable = _cable_numbers(fabric) if fold else np.arange(len(fabric.source))
+    edges: dict[tuple[int, int, int], int] = {}
+    for tail, head, link, *_ in sorted(rows, key=lambda row: (row[0], order[row[1]], *row[1:3])):
+        edges.setdefault((tail, head, int(cable[link])), len(edges))
     link_of = np.full(len(edges), -1, dtype=np.intp)
     sample = np.zeros(len(edges), dtype=np.intp)
     outs: list[list[tuple[int, int]]] = [[] for _ in range(fabric.n_ranks)]
     ins: list[list[tuple[int, int]]] = [[] for _ in range(fabric.n_ranks)]
     for tail, head, link, a, b in rows:
-        edge = edges[tail, head]
+        edge = edges[tail, head, int(cable[link])]
         sample[edge] = link
-        if a[0] == "source":
+        if not fold:
+            link_of[edge] = link
+        elif a[0] == "source":
             outs[a[1]].append((edge, link))
         elif b[0] == "target":
             ins[b[1]].append((edge, link))
         else:
             link_of[edge] = link
-    ends = np.array(list(edges), dtype=np.intp).reshape(-1, 2)
+    ends = np.array(list(edges), dtype=np.intp).reshape(-1, 3)
     source_edge, source_link = _padded(outs)
     target_edge, target_link = _padded(ins)
     return ClassGraph(
-        kind, n_sources + n_targets + len(numbers), n_sources, n_targets, ends[:, 0], ends[:, 1],
+        kind, len(place), n_sources, n_targets, ends[:, 0], ends[:, 1],
         fabric.bandwidth[sample], fabric.latency[sample], link_of, source_group, target_group,
-        source_edge, source_link, target_edge, target_link,
+        source_edge, source_link, target_edge, target_link, place, sample,
     )  # fmt: skip
+
+
+def _cable_numbers(fabric: Fabric) -> Ints:
+    """Return the place of every directed link among those of the same two nodes, alike for twins."""
+    ends = fabric.source * len(fabric.labels) + fabric.target
+    order = np.lexsort((fabric.latency, fabric.bandwidth, ends))
+    _, first, pair = np.unique(ends[order], return_index=True, return_inverse=True)
+    number = np.empty(len(ends), dtype=np.intp)
+    number[order] = np.arange(len(ends)) - first[pair.reshape(-1)]
+    return number
 
 
 def _hops(fabric: Fabric, kind: str) -> Iterator[tuple[Role, int, Role]]:

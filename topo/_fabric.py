@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topo._bill import Bill, bill_of
+from topo._cables import by_port, unfolded
 from topo._check import EDGE_KINDS, NODE_KINDS, rank_nodes, require, scale_up_components
 from topo._errors import Fault, InputError, suggest
+from topo._marks import Marks, marks_of
 from topo._planes import folded_planes
 
 __all__ = ["Fabric", "Ranks"]
@@ -70,6 +72,8 @@ class Fabric:
         Name of the design or graph.
     assumptions : tuple of str
         What a reader or builder filled in.
+    marks : Marks
+        What routing rules go by: coordinates, groups, GUIDs, LIDs, ports.
     """
 
     labels: tuple[str, ...]
@@ -93,6 +97,7 @@ class Fabric:
     bill: dict[str, Bill]
     name: str
     assumptions: tuple[str, ...]
+    marks: Marks
 
     def __repr__(self) -> str:
         return (
@@ -150,6 +155,7 @@ class Fabric:
             bill=bill_of(graph),
             name=str(graph.graph.get("name", "")),
             assumptions=tuple(graph.graph.get("assumptions", ())),
+            marks=marks_of(graph),
         )
         for array in vars(view).values():
             if isinstance(array, np.ndarray):
@@ -182,8 +188,25 @@ class Fabric:
         return np.bincount(self.rank_domain)
 
     def link_label(self, link: int) -> str:
-        """Return a directed link as "from -> to"."""
+        """Return a directed link as "from -> to", with its ports or lane in an unfolded fabric."""
+        if self.marks.cables:
+            return self.marks.cables[link]
         return f"{self.labels[self.source[link]]} -> {self.labels[self.target[link]]}"
+
+    def unfolded(self) -> Fabric:
+        """Return the fabric with one directed link per cable, switch planes as switches of their own.
+
+        Examples
+        --------
+        >>> from topo import load
+        >>> Fabric.from_graph(load("gb200-nvl72")).unfolded()
+        Fabric(gb200-nvl72: 72 ranks in 1 domains, 90 nodes, 2592 directed links)
+        """
+        return unfolded(self)
+
+    def by_port(self) -> Fabric:
+        """Return the fabric with every end port a rank, cable by cable; the edges of the graph state `ports`."""
+        return by_port(self)
 
     def group(self, n: int, free: NDArray[np.bool_] | None = None) -> Ints:
         """Return n ranks: the fewest domains that hold them, shares as equal as sizes allow.

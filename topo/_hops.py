@@ -11,20 +11,39 @@ from topo._classes import ClassGraph
 
 __all__ = ["FAR", "fewest_hops", "hop_histogram"]
 
+Bools = NDArray[np.bool_]
+
 #: Hops where there is no path.
 FAR = np.iinfo(np.int16).max
 _ROWS = 512
 
 
-def fewest_hops(graph: ClassGraph, n_nodes: int | None = None) -> NDArray[np.int16]:
-    """Return the fewest hops from the first nodes (all by default) to every target group, (targets, nodes).
+def fewest_hops(
+    graph: ClassGraph, n_nodes: int | None = None, *, allowed: Bools | None = None, goals: Bools | None = None
+) -> NDArray[np.int16]:
+    """Return the fewest hops from the first nodes (all by default) to every target, (targets, nodes).
 
-    FAR where there is no path.
+    Parameters
+    ----------
+    graph : ClassGraph
+        The graph of a path class.
+    n_nodes : int, optional
+        Nodes asked about.
+    allowed : (targets, edges) bool, optional
+        Edges that may be taken; all by default.
+    goals : (targets, nodes) bool, optional
+        Where ways to a target end; a target group's own node by default.
+
+    Returns
+    -------
+    (targets, nodes) int
+        FAR where there is no path.
     """
     n = graph.n_nodes if n_nodes is None else n_nodes
-    hops = np.full((n, graph.n_targets), FAR, dtype=np.int16)
-    for level, reached in enumerate(_levels(graph)):
-        new = np.unpackbits(reached[:n].view(np.uint8), axis=1, count=graph.n_targets, bitorder="little")
+    count = graph.n_targets if goals is None else len(goals)
+    hops = np.full((n, count), FAR, dtype=np.int16)
+    for level, reached in enumerate(_levels(graph, allowed, goals)):
+        new = np.unpackbits(reached[:n].view(np.uint8), axis=1, count=count, bitorder="little")
         np.copyto(hops, np.int16(level), where=new.view(bool))
     return hops.T
 
@@ -44,17 +63,32 @@ def hop_histogram(graphs: Sequence[ClassGraph]) -> tuple[dict[int, int], int]:
     return {h: int(count[h]) for h in np.flatnonzero(count).tolist() if 0 < h < FAR}, int(count[FAR])
 
 
-def _levels(graph: ClassGraph) -> Iterator[NDArray[np.uint64]]:
+def _levels(
+    graph: ClassGraph, allowed: Bools | None = None, goals: Bools | None = None
+) -> Iterator[NDArray[np.uint64]]:
     """Targets that are 0, 1, ... hops away from every node and no fewer, a bit each, (nodes, words)."""
-    own = np.arange(graph.n_targets)
-    new = np.zeros((graph.n_nodes, -(-graph.n_targets // 64)), dtype=np.uint64)
-    new[graph.n_sources + own, own // 64] = np.uint64(1) << (own % 64).astype(np.uint64)
+    if goals is None:
+        own = np.arange(graph.n_targets)
+        new = np.zeros((graph.n_nodes, -(-graph.n_targets // 64)), dtype=np.uint64)
+        new[graph.n_sources + own, own // 64] = np.uint64(1) << (own % 64).astype(np.uint64)
+    else:
+        new = _words(goals)
+    open_to = None if allowed is None else _words(allowed)
     reached = new.copy()
     tails, first = np.unique(graph.tail, return_index=True)
     while new.any():
         yield new
         next_ = np.zeros_like(new)
         if len(tails):
-            next_[tails] = np.bitwise_or.reduceat(new[graph.head], first, axis=0) & ~reached[tails]
+            there = new[graph.head] if open_to is None else new[graph.head] & open_to
+            next_[tails] = np.bitwise_or.reduceat(there, first, axis=0) & ~reached[tails]
         reached |= next_
         new = next_
+
+
+def _words(rows: Bools) -> NDArray[np.uint64]:
+    """Pack (targets, n) into (n, words), a bit each."""
+    packed = np.packbits(rows.T, axis=1, bitorder="little")
+    wide = np.zeros((len(packed), -(-len(rows) // 64) * 8), dtype=np.uint8)
+    wide[:, : packed.shape[1]] = packed
+    return wide.view(np.uint64)

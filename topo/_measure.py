@@ -17,7 +17,8 @@ from topo._classes import PATH_CLASSES, ClassGraph, class_graph
 from topo._fabric import Fabric
 from topo._hops import hop_histogram
 from topo._levels import Ports, oversubscription, ports
-from topo._routing import MOST_RANKS, RULES, ClassRoutes, Routes, class_routes
+from topo._routing import MOST_RANKS, ClassRoutes, Routes
+from topo._rules import RULES
 from topo._weak_points import weak_points
 
 __all__ = ["Links", "Measures", "measure"]
@@ -134,7 +135,7 @@ def measure(graph: nx.Graph[str] | Fabric | Routes) -> Measures:
     Measures(gb200-nvl72: 72 GPUs in 1 domains, 18 switches, at most 2 hops, scale-up bisection 32.4 TB/s,
     0 single points of failure)
     """
-    fabric = graph.fabric if isinstance(graph, Routes) else Fabric.from_graph(graph)
+    fabric = graph.given if isinstance(graph, Routes) else Fabric.from_graph(graph)
     few = fabric.n_ranks <= MOST_RANKS
     graphs = [class_graph(fabric, kind) for kind in PATH_CLASSES] if few else []
     hops, unreachable = hop_histogram(graphs) if few else ({}, None)
@@ -148,7 +149,7 @@ def measure(graph: nx.Graph[str] | Fabric | Routes) -> Measures:
         hops=hops,
         unreachable=unreachable,
         diameter=max(hops, default=0) if few else None,
-        bisection=bisections(fabric, _router(graph, graphs)),
+        bisection=bisections(fabric, _router(graph, fabric, graphs)),
         oversubscription=oversubscription(fabric),
         ports=ports(fabric),
         weak_nodes=tuple(fabric.labels[node] for node in nodes),
@@ -159,16 +160,16 @@ def measure(graph: nx.Graph[str] | Fabric | Routes) -> Measures:
     )
 
 
-def _router(given: object, graphs: list[ClassGraph]) -> Callable[[int], ClassRoutes | None]:
+def _router(given: object, fabric: Fabric, graphs: list[ClassGraph]) -> Callable[[int], ClassRoutes | None]:
     """Return what gives the routes of a class: those given, or worked out when asked for and not too many."""
 
     @cache
     def routed(number: int) -> ClassRoutes | None:
-        if isinstance(given, Routes):
+        if isinstance(given, Routes) and given.rule == "ecmp":
             return given.classes[number]
         if not graphs or graphs[number].n_targets * len(graphs[number].tail) > _MOST_SHARES:
             return None
-        return class_routes(graphs[number], RULES["ecmp"])
+        return ClassRoutes(graphs[number], *RULES["ecmp"].work(fabric, graphs[number]))
 
     return routed
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from topo._routing import ClassRoutes
+    from topo._class_routes import ClassRoutes
 
 __all__ = ["PathLabels", "latency_to_target", "path_labels"]
 
@@ -20,9 +20,7 @@ Ints = NDArray[np.intp]
 def latency_to_target(routed: ClassRoutes) -> Floats:
     """Least latency [s] from every node to every target over the routes, (targets, nodes)."""
     graph = routed.graph
-    best = np.full((graph.n_targets, graph.n_nodes), np.inf)
-    own = np.arange(graph.n_targets)
-    best[own, graph.n_sources + own] = 0.0
+    best = np.where(routed.hops == 0, 0.0, np.inf)
     for level, edges in enumerate(routed.levels, start=1):
         onward = (routed.hops[:, graph.tail[edges]] == level) & (routed.share[:, edges] > 0)
         late = np.where(onward, graph.latency[edges] + best[:, graph.head[edges]], np.inf)
@@ -33,7 +31,7 @@ def latency_to_target(routed: ClassRoutes) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PathLabels:
-    """The paths that can be slowest between two groups: latency [s], share of the flow, narrowest link [bytes/s]."""
+    """The paths that can be slowest from a node to a target: latency [s], share of the flow, narrowest [bytes/s]."""
 
     source: Ints
     target: Ints
@@ -42,23 +40,25 @@ class PathLabels:
     narrowest: Floats
 
 
-def path_labels(routed: ClassRoutes) -> PathLabels:
-    """Return for every source and target group the paths worth looking at.
+def path_labels(routed: ClassRoutes, sources: Ints) -> PathLabels:
+    """Return for every target and each of some nodes as sources the paths worth looking at.
 
     Of paths with equal latency and narrowest link only the one with the largest share
     can be slowest, so one label each is kept while walking back from the targets.
     """
     graph = routed.graph
-    label = np.zeros((graph.n_targets, 5))
-    label[:, 0] = np.arange(graph.n_targets)
-    label[:, 1] = graph.n_sources + np.arange(graph.n_targets)
+    ends = np.argwhere(routed.hops == 0)
+    label = np.zeros((len(ends), 5))
+    label[:, :2] = ends
     label[:, 3], label[:, 4] = 1.0, np.inf
-    done = []
+    wanted = np.zeros(graph.n_nodes, dtype=bool)
+    wanted[sources] = True
+    done = [label[wanted[ends[:, 1]]]]
     for level, edges in enumerate(routed.levels, start=1):
         t, e = np.nonzero((routed.hops[:, graph.tail[edges]] == level) & (routed.share[:, edges] > 0))
         label = _extended(label, t, edges[e], routed)
-        done.append(label[label[:, 1] < graph.n_sources])
-    found = np.concatenate(done) if done else np.zeros((0, 5))
+        done.append(label[wanted[label[:, 1].astype(np.intp)]])
+    found = np.concatenate(done)
     return PathLabels(found[:, 1].astype(np.intp), found[:, 0].astype(np.intp), found[:, 2], found[:, 3], found[:, 4])
 
 

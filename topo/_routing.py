@@ -1,12 +1,12 @@
 """Which way does traffic go? A named rule on every path class: shares of the next edges.
 
-A rule looks at the fewest-hop graph toward each target and says what share of the flow
-at a node each next edge takes. RULES holds one row a rule.
+A rule says how far every target is over its own ways, and what share of the flow at a node
+each next edge takes. `RULES` holds one row a rule; docs/routing.md says what each does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,13 +14,19 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from topo._classes import PATH_CLASSES, ClassGraph, class_graph
+from topo._class_routes import ClassRoutes
+from topo._classes import PATH_CLASSES, class_graph
 from topo._errors import Fault, InputError, suggest
 from topo._fabric import Fabric
-from topo._hops import FAR, fewest_hops
-from topo._paths import PathLabels, latency_to_target, path_labels
+from topo._hashing import Hash
+from topo._hops import FAR
+from topo._rules import RULES
+from topo._tables import TableWalk, by_tables
+from topo._unplaced import has_choice, unplaced
+from topo._valiant import over_stops
+from topo.readers._reading import Tables
 
-__all__ = ["RULES", "ClassRoutes", "Routes", "class_routes", "hop_counts", "route"]
+__all__ = ["FAR", "ClassRoutes", "Routes", "Routing", "hop_counts", "route"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -28,48 +34,8 @@ Bools = NDArray[np.bool_]
 
 #: Pairs of ranks are looked at one by one, 1 byte and more each.
 MOST_RANKS = 20_000
-Rule = Callable[[ClassGraph, Bools], Floats]
-
-
-@dataclass(frozen=True, eq=False)
-class ClassRoutes:
-    """Routes of one path class.
-
-    Attributes
-    ----------
-    graph : ClassGraph
-        The folded graph of the class.
-    hops : (targets, nodes) int
-        Fewest hops from every node to every target group; FAR where there is no path.
-    share : (targets, edges) float
-        Part of the flow for that target, at the edge's tail, that the edge takes.
-    """
-
-    graph: ClassGraph
-    hops: NDArray[np.int16]
-    share: Floats
-
-    @cached_property
-    def reached(self) -> Bools:
-        """Whether a path leads from a source group to a target group, (source groups, target groups) bool."""
-        return (self.hops[:, : self.graph.n_sources] < FAR).T
-
-    @cached_property
-    def levels(self) -> list[Ints]:
-        """Edges on the way to some target from nodes 1, 2, ... hops away, by level."""
-        away = self.hops[:, self.graph.tail]
-        most = int(away[self.share > 0].max(initial=0))
-        return [np.flatnonzero(((away == level) & (self.share > 0)).any(axis=0)) for level in range(1, most + 1)]
-
-    @cached_property
-    def latency_to_target(self) -> Floats:
-        """Least latency [s] from every node to every target over the routes, (targets, nodes)."""
-        return latency_to_target(self)
-
-    @cached_property
-    def paths(self) -> PathLabels:
-        """The paths that can be slowest between every source group and target group."""
-        return path_labels(self)
+#: Cells (targets x edges) of a class up to which a rule that cannot fold twins works: a few GB.
+_MOST_CELLS = 100_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,19 +62,32 @@ class Routes:
     Attributes
     ----------
     fabric : Fabric
-        The topology.
+        The topology; cable by cable where the rule keeps a flow on one cable. Loads follow
+        its directed links.
     rule : str
-        Name of the routing rule.
+        The routing rule, with its parameters.
     classes : tuple of ClassRoutes
-        In the order of `topo.PATH_CLASSES`.
+        In the order of `topo.PATH_CLASSES`; under forwarding tables one for all pairs.
     pair_class : (ranks, ranks) int
         Index of the pair's class; -1 where no path leads, -2 on the diagonal.
+    given : Fabric
+        The topology as it was given.
+    hashing : Hash or None
+        Seed and queue pairs, where flows go by hash.
+    walk : TableWalk or None
+        The forwarding tables, where flows go by them.
+    notes : tuple of str
+        What the rule could not be applied to.
     """
 
     fabric: Fabric
     rule: str
     classes: tuple[ClassRoutes, ...]
     pair_class: NDArray[np.int8]
+    given: Fabric
+    hashing: Hash | None = None
+    walk: TableWalk | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def priors(self) -> tuple[Prior, ...]:
@@ -126,21 +105,41 @@ class Routes:
         host = self.fabric.host[self.fabric.ranks]
         return bool(((host[:, None] == host) & (host >= 0) & (self.pair_class > 0)).any())
 
+    @property
+    def asked(self) -> str | Hash | Tables:
+        """What `route` was asked for, to route another topology alike."""
+        return self.hashing or (self.walk.tables if self.walk else self.rule)
+
+    def unreachable(self) -> Iterator[tuple[str, str, str]]:
+        """Yield every ordered pair of ranks that no path joins: from, to, and why."""
+        labels = self.fabric.rank_labels
+        for a, b in np.argwhere(self.pair_class == -1).tolist():
+            yield labels[a], labels[b], self.why(a, b)
+
+    def why(self, source: int, target: int) -> str:
+        """Return why no path leads from a rank to another."""
+        return self.walk.why(source, target) if self.walk else f"no way under {self.rule}"
+
     def __repr__(self) -> str:
         return f"Routes({self.rule}, {self.fabric!r})"
 
 
-def route(graph: nx.Graph[str] | Fabric, rule: str | Routes = "ecmp") -> Routes:
+#: What verbs accept as ``routing=``.
+Routing = str | Hash | Tables | Routes
+
+
+def route(graph: nx.Graph[str] | Fabric, rule: Routing = "ecmp") -> Routes:
     """Return the routes of all pairs of ranks under a named rule.
 
     Parameters
     ----------
     graph : networkx.Graph or Fabric
         The topology.
-    rule : str or Routes, optional
-        "ecmp": fewest hops within the path class, at each hop split in proportion to the
-        capacity of the next edges. Routes worked out before for this topology are
-        returned as they are.
+    rule : str, Hash, Tables or Routes, optional
+        A row of `RULES`: "ecmp" (fewest hops within the path class, at each hop split in
+        proportion to the capacity of the next edges), "even", "paths", "single", "dor",
+        "dragonfly", "valiant", "hash". Tables are forwarding tables that `topo.read` found.
+        Routes worked out before for this topology are returned as they are.
 
     Raises
     ------
@@ -155,25 +154,66 @@ def route(graph: nx.Graph[str] | Fabric, rule: str | Routes = "ecmp") -> Routes:
     """
     if isinstance(rule, Routes):
         return _require_same(graph, rule)
+    if not isinstance(rule, Hash | Tables):
+        _require_rule(rule)
+    given = Fabric.from_graph(graph)
+    if given.n_ranks > MOST_RANKS:
+        rule_ = f"has more ranks than the {MOST_RANKS} whose pairs this version routes"
+        raise InputError(Fault("graph", f"{given.n_ranks} ranks", rule_, "Take a part of it."))
+    if isinstance(rule, Tables):
+        fabric = given.unfolded()
+        routed, walk = by_tables(fabric, rule)
+        name = f"table ({rule.engine or 'engine not stated'})"
+        return Routes(fabric, name, (routed,), _pair_class((routed,), fabric.n_ranks), given, walk=walk)
+    name, hashing = (rule, Hash() if rule == "hash" else None) if isinstance(rule, str) else ("hash", rule)
+    fabric = given.unfolded() if RULES[name].cables else given
+    classes = tuple(_class_routes(fabric, kind, name) for kind in PATH_CLASSES)
+    notes = tuple(_unplaced_notes(fabric, name, classes))
+    pair_class = _pair_class(classes, fabric.n_ranks)
+    return Routes(fabric, str(hashing or name), classes, pair_class, given, hashing, notes=notes)
+
+
+def _require_rule(rule: object) -> None:
     if not isinstance(rule, str) or rule not in RULES:
         raise InputError(Fault("routing", rule, "is not a known routing rule", suggest(str(rule), RULES)))
-    fabric = Fabric.from_graph(graph)
-    if fabric.n_ranks > MOST_RANKS:
-        rule_ = f"has more ranks than the {MOST_RANKS} whose pairs this version routes"
-        raise InputError(Fault("graph", f"{fabric.n_ranks} ranks", rule_, "Take a part of it."))
-    classes = tuple(class_routes(class_graph(fabric, kind), RULES[rule]) for kind in PATH_CLASSES)
-    pair_class = np.full((fabric.n_ranks, fabric.n_ranks), -1, dtype=np.int8)
-    for number in reversed(range(len(classes))):
-        pair_class[_pair_hops(classes[number]) < FAR] = number
+    if rule == "table":
+        cure = "Give the tables themselves: routing=topo.read(FILE).routing."
+        raise InputError(Fault("routing", rule, "needs the forwarding tables", cure))
+
+
+def _class_routes(fabric: Fabric, kind: str, name: str) -> ClassRoutes:
+    """Work out one path class under a named rule."""
+    rule = RULES[name]
+    graph = class_graph(fabric, kind, fold=rule.folds(fabric))
+    if graph.n_targets * len(graph.tail) > _MOST_CELLS and not rule.folds(fabric):
+        rule_ = f"tells all {graph.n_targets} ranks apart, too many with {len(graph.tail)} {kind} links"
+        raise InputError(Fault("routing", name, rule_, "Take ecmp, even or paths, or a part of the topology."))
+    return over_stops(fabric, graph) if name == "valiant" else ClassRoutes(graph, *rule.work(fabric, graph))
+
+
+def _unplaced_notes(fabric: Fabric, name: str, classes: tuple[ClassRoutes, ...]) -> Iterator[str]:
+    """Say which classes a rule that goes by places found none in."""
+    mark = RULES[name].mark
+    for routed in classes if mark else ():
+        if has_choice(routed.share) and unplaced(routed.graph, getattr(fabric.marks, mark)):
+            yield f"routing {name}: nodes of {routed.graph.kind} state no {mark}, so ecmp there"
+
+
+def _pair_class(classes: tuple[ClassRoutes, ...], n_ranks: int) -> NDArray[np.int8]:
+    """Return the first class in which a path leads, for every pair of ranks."""
+    pair_class = np.full((n_ranks, n_ranks), -1, dtype=np.int8)
+    for number, routed in reversed(list(enumerate(classes))):
+        graph = routed.graph
+        pair_class[routed.reached[graph.source_group][:, graph.target_group]] = number
     np.fill_diagonal(pair_class, -2)
-    return Routes(fabric, rule, classes, pair_class)
+    return pair_class
 
 
 def _require_same(graph: nx.Graph[str] | Fabric, routes: Routes) -> Routes:
     """Refuse routes of another topology."""
-    if graph is routes.fabric:
+    if graph is routes.given or graph is routes.fabric:
         return routes
-    here, there = Fabric.from_graph(graph), routes.fabric
+    here, there = Fabric.from_graph(graph), routes.given
     arrays = ("source", "target", "bandwidth", "latency", "link_kind")
     if here.labels != there.labels or any(not np.array_equal(getattr(here, a), getattr(there, a)) for a in arrays):
         raise InputError(Fault("routing", repr(routes), "is for another topology", "Route this graph, or name a rule."))
@@ -181,12 +221,12 @@ def _require_same(graph: nx.Graph[str] | Fabric, routes: Routes) -> Routes:
 
 
 def hop_counts(graph: nx.Graph[str] | Fabric | Routes) -> NDArray[np.int16]:
-    """Return the hops between all pairs of ranks, each on its path class.
+    """Return the hops between all pairs of ranks, each on its path class, over the rule's own ways.
 
     Returns
     -------
     (ranks, ranks) int
-        0 on the diagonal, -1 where no path leads.
+        0 on the diagonal, -1 where no path leads; under valiant those of the longest way.
 
     Examples
     --------
@@ -198,7 +238,8 @@ def hop_counts(graph: nx.Graph[str] | Fabric | Routes) -> NDArray[np.int16]:
     hops = np.full(routes.pair_class.shape, -1, dtype=np.int16)
     for number, routed in enumerate(routes.classes):
         of_class = routes.pair_class == number
-        hops[of_class] = _pair_hops(routed)[of_class]
+        of_pair = routed.pair_hops[routed.graph.source_group][:, routed.graph.target_group]
+        hops[of_class] = of_pair[of_class]
     np.fill_diagonal(hops, 0)
     return hops
 
@@ -214,28 +255,3 @@ def _prior(earlier: tuple[ClassRoutes, ...], n_ranks: int) -> Prior:
     )
     taken = [c.reached[c.graph.source_group[first_source]][:, c.graph.target_group[first_target]] for c in earlier]
     return Prior(source.reshape(-1), target.reshape(-1), ~np.logical_or.reduce(taken))
-
-
-def _pair_hops(routed: ClassRoutes) -> NDArray[np.int16]:
-    """Hops from every rank (row) to every rank (column) in this class."""
-    return routed.hops.T[routed.graph.source_group][:, routed.graph.target_group]
-
-
-def class_routes(graph: ClassGraph, rule: Rule) -> ClassRoutes:
-    """Return the routes of one path class."""
-    hops = fewest_hops(graph)
-    onward = hops[:, graph.tail] == hops[:, graph.head] + 1
-    return ClassRoutes(graph, hops, rule(graph, onward))
-
-
-def _by_capacity(graph: ClassGraph, onward: Bools) -> Floats:
-    """Split at each hop in proportion to the bandwidth of the next edges."""
-    capacity = np.where(onward, graph.bandwidth, 0.0)
-    tails, first = np.unique(graph.tail, return_index=True)
-    if not len(tails):
-        return capacity
-    total = np.add.reduceat(capacity, first, axis=1)[:, np.searchsorted(tails, graph.tail)]
-    return np.divide(capacity, total, out=np.zeros_like(capacity), where=total > 0)
-
-
-RULES: dict[str, Rule] = {"ecmp": _by_capacity}

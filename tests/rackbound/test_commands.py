@@ -14,7 +14,7 @@ import serving
 import topo
 from rackbound._cli import app, main
 
-from .command import run
+from .command import DATA, run
 
 STILL = ("--set", "scale_up.latency=0 s", "--set", "scale_out.latency=0 s")
 
@@ -133,3 +133,32 @@ def test_version_and_help() -> None:
 def test_a_reader_that_hangs_up_is_no_traceback() -> None:
     with mock.patch("rackbound._cli.app", side_effect=BrokenPipeError), mock.patch("sys.stderr", io.StringIO()):
         assert main() == 1
+
+
+@pytest.mark.parametrize("rule", [name for name in topo.RULES if name != "table"])
+def test_cost_takes_every_rule_and_prints_it(rule: str, tmp_path: Path) -> None:
+    graph = topo.build("hyperx", dims=[2, 2], hosts=2, bandwidth="50 GB/s", latency="1 us")
+    for number, router in enumerate(node for node in graph if node.startswith("router")):
+        graph.nodes[router]["group"] = number // 2
+    topo.write(graph, tmp_path / "graph.json")
+    found = run("cost", str(tmp_path / "graph.json"), "all_to_all", "--bytes", "8MB", "--routing", rule)
+    assert found.code == 0, found.err
+    assert f"routing {rule}" in found.out
+    assert rule in run("cost", "--help").out
+
+
+def test_tables_by_name_are_refused_with_the_cure() -> None:
+    found = run("cost", "hgx-h100-8", "all_to_all", "--bytes", "1GB", "--routing", "table")
+    assert found.code == 2
+    assert "routing=topo.read(FILE).routing" in found.err
+
+
+def test_cost_reads_forwarding_tables_from_their_file() -> None:
+    folder = DATA / "readers-fabric" / "opensm"
+    fabric, dump = str(folder / "ft2_32.subnet.lst"), str(folder / "ft2_32_dor.lfts.dump")
+    found = run("cost", fabric, "all_to_all", "--bytes", "32MB", "--routing", dump)
+    assert found.code == 0, found.err
+    assert "routing table (" in found.out
+    wrong = run("cost", fabric, "all_to_all", "--bytes", "32MB", "--routing", fabric)
+    assert wrong.code == 2
+    assert "has no forwarding tables" in wrong.err

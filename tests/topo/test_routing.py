@@ -95,3 +95,16 @@ def test_unknown_rule_suggests() -> None:
     with pytest.raises(InputError, match="Did you mean 'ecmp'") as caught:
         route(topo.load("hgx-h100-8"), "ecpm")
     assert caught.value.faults[0].place == "routing"
+
+
+def test_routes_know_what_was_asked_and_of_what() -> None:
+    fabric = Fabric.from_graph(topo.load("hgx-h100-8"))
+    for rule in ("ecmp", "single", topo.Hash(3, 2)):
+        routes = route(fabric, rule)
+        assert (routes.asked, routes.given) == (rule, fabric)
+        faster = route(topo.scale(routes.given, kind="scale-up", bandwidth=2.0), routes.asked)
+        assert (faster.fabric.bandwidth == 2 * routes.fabric.bandwidth).all()
+        assert faster.rule == routes.rule
+        assert route(fabric, routes) is routes
+    with pytest.raises(InputError, match="is for another topology"):
+        route(topo.load("hgx-a100-8"), route(fabric, "single"))

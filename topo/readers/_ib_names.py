@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from topo._labels import natural
+
 __all__ = ["AGGREGATION", "host_name", "merged_hosts", "natural", "switch_names", "unique_labels"]
 
 #: The adapter at the end of a node description: "node001 HCA-1", "node001 mlx5_0", "n1 HCA-1 (Mellanox HCA)".
@@ -20,11 +22,6 @@ _SYSTEM = re.compile(r"\w+;(?P<name>[^;:]+):(?P<model>[^/;:]+)(?P<module>(?:/\w+
 AGGREGATION = re.compile(r"aggregation node", re.IGNORECASE)
 #: Names that hosts have before anybody names them.
 _NAMELESS = {"localhost", "localhost.localdomain", "(none)", "unknown"}
-
-
-def natural(text: str) -> list[tuple[int, int, str]]:
-    """Return a key that sorts node2 before node10."""
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.findall(r"\d+|\D+", text)]
 
 
 def host_name(description: str) -> tuple[str, str]:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from topo.readers import (
-    _graph_files, _hwloc, _iblinkinfo, _ibnetdiscover, _ibsim, _nccl_xml, _nvidia_smi, _opensm, _rocm_smi, _slurm,
+    _graph_files,
+    _hwloc,
+    _iblinkinfo,
+    _ibnetdiscover,
+    _ibsim,
+    _nccl_xml,
+    _nvidia_smi,
+    _opensm,
+    _rocm_smi,
+    _slurm,
 )  # fmt: skip
 from topo.readers._astra import ASTRA_SIM
 from topo.readers._booksim import BOOKSIM
