@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._records import Outer
+from collectives._records import Flows, Outer
 from collectives._traffic import ClassTraffic, grouped, split_by_class
 from topo import ClassRoutes, Routes
 
@@ -59,7 +59,7 @@ class PhaseLoads:
     path: PathTerm
 
 
-def phase_loads(routes: Routes, ranks: Ints, traffic: Floats | Outer) -> PhaseLoads:
+def phase_loads(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows) -> PhaseLoads:
     """Route one phase's bytes and return what every link carries.
 
     Parameters
@@ -68,7 +68,7 @@ def phase_loads(routes: Routes, ranks: Ints, traffic: Floats | Outer) -> PhaseLo
         From `topo.route`.
     ranks : (n,) int
         Rank numbers of rows and columns.
-    traffic : (n, n) float or Outer
+    traffic : (n, n) float, Outer or Flows
         Bytes from row to column; the diagonal stays.
 
     Raises

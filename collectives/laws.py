@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 
+from collectives._algorithm_laws import (
+    ALPHA_BETA,
+    alpha_beta_seconds,
+    hierarchical_all_gather_seconds,
+    nvls_all_reduce_busbw,
+    rail_aligned_all_to_all_seconds,
+    torus_all_gather_seconds,
+)
+
 __all__ = [
+    "ALPHA_BETA",
     "all_to_all_across_domains_seconds",
     "all_to_all_seconds",
+    "alpha_beta_seconds",
     "expected_distinct_groups",
     "expert_all_to_all_seconds",
+    "hierarchical_all_gather_seconds",
     "multi_node_all_to_all_busbw",
+    "nvls_all_reduce_busbw",
+    "rail_aligned_all_to_all_seconds",
     "scale_up_to_scale_out_time",
+    "torus_all_gather_seconds",
 ]
 
 
