@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from collectives._plan import Plan, Step, Team, blocks, turned, unfit
 from collectives._records import Transfers
+from topo import InputError
 
 __all__ = ["chain_broadcast", "ring", "ring_back", "ring_orders", "torus"]
 
@@ -21,6 +22,7 @@ def ring_orders(team: Team) -> tuple[Ints, tuple[str, ...]]:
     Rings pass domain after domain, there and back in turn, so that a ring leaves a domain
     from the slot at which it enters the next: with rails it stays on one. Several rings
     start at different slots, so that every NIC gets one to carry out and one to carry in.
+    In one domain they follow the ranks, on a torus its lines.
     """
     if team.order is not None:
         return team.order, ()
@@ -30,8 +32,21 @@ def ring_orders(team: Team) -> tuple[Ints, tuple[str, ...]]:
         count = min(map(len, team.domains)) if len(team.domains) > 1 else 1
         if count > 1:
             notes = (f"ring: {count} channels, one for every rank of the smallest domain",)
-    starts = [[c * len(members) // count for members in team.domains] for c in range(count)]
-    return np.stack([_snake(team.domains, start) for start in starts]), notes
+    domains = team.domains if len(team.domains) > 1 else [_wound(team)]
+    starts = [[c * len(members) // count for members in domains] for c in range(count)]
+    return np.stack([_snake(domains, start) for start in starts]), notes
+
+
+def _wound(team: Team) -> Ints:
+    """Return the rows of one domain in order; on a torus winding along its lines, so that neighbours are linked."""
+    try:
+        grid = _grid(team)
+    except InputError:
+        return np.arange(team.n)
+    while grid.ndim > 1:  # first along the first axis, turning back at every step on the next
+        lines = [grid[:, k][:: -1 if k % 2 else 1] for k in range(grid.shape[1])]
+        grid = np.concatenate(lines)
+    return grid
 
 
 def _snake(domains: list[Ints], start: list[int]) -> Ints:

@@ -120,6 +120,44 @@ def test_hierarchical(domains: int, size: int, rails: bool) -> None:
         assert collectives.cost(graph, kind, N, algorithm="hierarchical").seconds == close(times * law)
 
 
+@pytest.mark.parametrize(("domains", "size"), [(2, 1), (2, 4), (4, 3), (3, 4)])
+def test_rings_across_domains(domains: int, size: int) -> None:
+    """A channel for every rank; an even number of domains needs no more than rails."""
+    graph = racks(*[size] * domains, latency=1e-6, rails=domains % 2 == 0)
+    for n_bytes in (1e3, 1e9):  # latency binds, bandwidth binds
+        law = laws.ring_across_domains_seconds(domains, size, n_bytes, 9e9, 1e9, 2e-6, 6e-6)
+        for kind, times in (("all_gather", 1), ("reduce_scatter", 1), ("all_reduce", 2)):
+            assert collectives.cost(graph, kind, n_bytes).seconds == close(times * law)
+
+
+@pytest.mark.parametrize(("domains", "size"), [(2, 4), (3, 2)])
+def test_hierarchical_all_to_all(domains: int, size: int) -> None:
+    law = laws.hierarchical_all_to_all_seconds(domains, size, 1e6, 9e9, 1e9)
+    graph = racks(*[size] * domains, rails=True)
+    cost = collectives.cost(graph, "all_to_all", domains * size * 1e6, algorithm="hierarchical")
+    assert cost.seconds == close(law)
+
+
+@pytest.mark.parametrize("dims", [(2,), (3,), (5,), (8,), (4, 4), (2, 4), (3, 4), (2, 3, 4), (4, 4, 8)], ids=str)
+def test_all_to_all_on_tori(dims: tuple[int, ...]) -> None:
+    cost = collectives.cost(torus(*dims), "all_to_all", prod(dims) * 1e6)
+    assert cost.seconds == close(laws.torus_all_to_all_seconds(dims, 1e6, 1e9))
+
+
+@pytest.mark.parametrize("kind", ["all_to_all", "all_gather", "reduce_scatter", "all_reduce"])
+def test_direct_on_a_full_mesh_uses_every_link(kind: str) -> None:
+    """2 GB/s a GPU over five links, and a path is one link."""
+    graph = topo.build("full_mesh", n=6, bandwidth="2 GB/s", latency="1 us")
+    law = laws.alpha_beta_seconds(kind, "direct", 6, N, 2e9, 1e-6)
+    assert collectives.cost(graph, kind, N, algorithm="direct").seconds == close(law)
+
+
+def test_a_ring_winds_along_the_lines_of_a_torus() -> None:
+    """Every step is one hop, the closing one too where the last side is even."""
+    cost = collectives.cost(torus(3, 4, 2, latency=1e-6), "all_gather", N)
+    assert cost.seconds == close(23 * (1e-6 + N / 24 / 1e9))
+
+
 # SimGrid 3.32, one switch per rail, 900 and 50 GB/s, 1e9 bytes a pair: relayed at once, and as two phases
 @pytest.mark.parametrize(
     ("domains", "pipelined", "phased"), [(2, 0.16, 0.16778), (4, 0.48, 0.50333), (8, 1.12, 1.17444)]

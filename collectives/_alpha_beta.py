@@ -1,21 +1,13 @@
-"""How long does an algorithm take where a formula says so? Alpha-beta-gamma under one switch, tori, two levels.
+"""How long does an algorithm take under one ideal switch? Alpha-beta-gamma, one row per algorithm.
 
-T = latencies x a + volume x n / B + reduced x n x G. `collectives.laws` offers these.
+T = latencies x a + volume x n / B + reduced x n x G. `collectives.laws` offers it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Callable
 
-__all__ = [
-    "ALPHA_BETA",
-    "alpha_beta_seconds",
-    "hierarchical_all_gather_seconds",
-    "nvls_all_reduce_busbw",
-    "rail_aligned_all_to_all_seconds",
-    "torus_all_gather_seconds",
-]
+__all__ = ["ALPHA_BETA", "alpha_beta_seconds", "nvls_all_reduce_busbw"]
 
 #: Ranks -> latencies, bytes over the busiest link / n, bytes a rank adds up / n.
 AlphaBeta = Callable[[int], tuple[float, float, float]]
@@ -157,110 +149,3 @@ def nvls_all_reduce_busbw(n_ranks: int, bandwidth: float) -> float:
     1.556
     """
     return 2 * (n_ranks - 1) / (n_ranks + 1) * bandwidth
-
-
-def hierarchical_all_gather_seconds(
-    n_domains: int, domain_size: int, n_bytes: float, scale_up: float, scale_out: float,
-    up_latency: float = 0.0, out_latency: float = 0.0,
-) -> float:  # fmt: skip
-    """Return the time of a hierarchical all-gather, or reduce-scatter; an all-reduce takes twice as long.
-
-    Parameters
-    ----------
-    n_domains, domain_size : int
-        R domains of G ranks over a non-blocking fabric.
-    n_bytes : float
-        nccl-tests' size [bytes].
-    scale_up, scale_out : float
-        Per rank and direction [bytes/s].
-    up_latency, out_latency : float, optional
-        Of a path inside and across [s].
-
-    Returns
-    -------
-    float
-        (R - 1)/(R G) n / scale_out + (G - 1)/G n / scale_up + both latencies [s].
-
-    Examples
-    --------
-    >>> hierarchical_all_gather_seconds(2, 8, 16e9, 450e9, 50e9)
-    0.05111111111111111
-    """
-    across = (n_domains - 1) / (n_domains * domain_size) * n_bytes / scale_out
-    return across + (domain_size - 1) / domain_size * n_bytes / scale_up + up_latency + out_latency
-
-
-def rail_aligned_all_to_all_seconds(
-    n_domains: int, domain_size: int, n_bytes: float, scale_up: float, scale_out: float, pipelined: bool = False
-) -> float:
-    """Return the time of a rail-aligned all-to-all, one rank of each domain on every rail, latencies zero.
-
-    Parameters
-    ----------
-    n_domains, domain_size : int
-        R domains of G ranks.
-    n_bytes : float
-        Bytes to each other rank [bytes].
-    scale_up, scale_out : float
-        Per rank and direction [bytes/s].
-    pipelined : bool, optional
-        Whether relaying and crossing overlap.
-
-    Returns
-    -------
-    float
-        (R - 1)(G - 1) m / scale_up, and then the larger of (R - 1) G m / scale_out and
-        (G - 1) m / scale_up; pipelined the larger of R (G - 1) m / scale_up and
-        (R - 1) G m / scale_out [s].
-
-    References
-    ----------
-    SimGrid 3.32's plain fluid model: 2 x 8 ranks, 900 and 50 GB/s, 1e9 bytes: 0.16778 s, 0.16 s.
-
-    Examples
-    --------
-    >>> round(rail_aligned_all_to_all_seconds(2, 8, 1e9, 900e9, 50e9), 5)
-    0.16778
-    """
-    inside = (domain_size - 1) * n_bytes / scale_up
-    across = (n_domains - 1) * domain_size * n_bytes / scale_out
-    if pipelined:
-        return max(n_domains * inside, across)
-    return (n_domains - 1) * inside + max(across, inside)
-
-
-def torus_all_gather_seconds(dims: Sequence[int], n_bytes: float, bandwidth: float, latency: float = 0.0) -> float:
-    """Return the time of a torus all-gather, or reduce-scatter; an all-reduce takes twice as long.
-
-    One part of the data per axis; in stage s part j goes round its (s + j)-th axis, half of
-    it each way, a step after the other, so all links of a cube are busy all the time.
-
-    Parameters
-    ----------
-    dims : sequence of int
-        Sides; all axes wrap.
-    n_bytes : float
-        nccl-tests' size [bytes].
-    bandwidth : float
-        Of one link, per direction [bytes/s].
-    latency : float, optional
-        Of one link [s].
-
-    Returns
-    -------
-    float
-        With D equal sides k: D (k - 1) a + (p - 1)/p n / (2 D B) [s].
-
-    Examples
-    --------
-    >>> round(torus_all_gather_seconds((4, 4, 4), 64e9, 50e9), 9)
-    0.21
-    """
-    sides = [side for side in dims if side > 1]
-    ranks, axes, seconds = prod(sides), len(sides), 0.0
-    for stage in range(axes):
-        turns = [[sides[(j + t) % axes] for t in range(stage + 1)] for j in range(axes)]
-        for step in range(1, max(turn[-1] for turn in turns)):
-            most = max(prod(turn[:-1]) for turn in turns if turn[-1] > step)
-            seconds += latency + most * n_bytes / (2 * axes * ranks * bandwidth)
-    return seconds
