@@ -48,6 +48,7 @@ class Block:
     recv: int
     channel: int
     ops: tuple[Op, ...]
+    line: int
 
 
 class Program:
@@ -71,14 +72,27 @@ class Program:
         if self.kind != "all_reduce" and self.n_chunks % self.n_ranks:
             self._fault(root, "nchunksperloop", self.n_chunks, f"must divide by {self.n_ranks} GPUs", "Correct it.")
         self.blocks = [self._block(gpu, tb) for gpu in root.findall("gpu") for tb in gpu.findall("tb")]
-        if not self.faults and (ids := sorted(self._number(g, "id") for g in root.findall("gpu"))) != list(
-            range(self.n_ranks)
-        ):
-            self._fault(
-                root, "ngpus", self.n_ranks, f"does not fit the ids of the gpus, {ids[:8]}", "Number them from 0."
-            )
+        ids = sorted({self._number(gpu, "id") for gpu in root.findall("gpu")})
+        if ids != list(range(self.n_ranks)) or len(root.findall("gpu")) != self.n_ranks:
+            self._fault(root, "ngpus", self.n_ranks, f"does not fit the gpus' ids {ids[:8]}", "Number them from 0.")
+        self._require_one_each()
         if self.faults:
             raise InputError(*self.faults)
+
+    def _require_one_each(self) -> None:
+        """Every thread block has an id, and every connection a thread block, of its own."""
+        seen: set[tuple[int, str, int, int]] = set()
+        for block in self.blocks:
+            ends = [("send", block.send), ("recv", block.recv)]
+            own = [
+                (block.gpu, "id", block.number, 0),
+                *((block.gpu, *end, block.channel) for end in ends if end[1] >= 0),
+            ]
+            for gpu, key, value, _ in (end for end in own if end in seen):
+                cure = "Use another channel, or number."
+                place = f"line {block.line}, {key}"
+                self.faults.append(Fault(place, value, f"is that of another tb of gpu {gpu}", cure, self.file))
+            seen.update(own)
 
     def _fault(self, at: Element, key: str, value: object, rule: str, cure: str) -> None:
         self.faults.append(Fault(f"line {getattr(at, 'line', 1)}, {key}", value, rule, cure, self.file))
@@ -100,8 +114,12 @@ class Program:
         for key, peer in (("send", send), ("recv", recv)):
             if peer >= self.n_ranks or peer == rank:
                 self._fault(tb, key, peer, f"is no other GPU of {self.n_ranks}", "Correct it.")
-        ops = tuple(self._op(rank, step, send, recv) for step in tb.findall("step"))
-        return Block(rank, self._number(tb, "id"), send, recv, self._number(tb, "chan"), ops)
+        steps = tb.findall("step")
+        for number, step in enumerate(steps):
+            if self._number(step, "s") != number:
+                self._fault(step, "s", step.get("s"), f"is step {number} of its tb", "Number steps from 0, in order.")
+        ops = tuple(self._op(rank, step, send, recv) for step in steps)
+        return Block(rank, self._number(tb, "id"), send, recv, self._number(tb, "chan"), ops, getattr(tb, "line", 1))
 
     def _op(self, rank: int, step: Element, send: int, recv: int) -> Op:
         kind = step.get("type", "")

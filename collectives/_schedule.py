@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collectives._kinds import KINDS, Kind
 from collectives._msccl import Algorithm
-from collectives._plan import Team
+from collectives._plan import Builder, Team
 from collectives._records import Chunks, Outer, Schedule
 from topo import Fabric, Fault, InputError, Ranks, suggest
 
@@ -89,15 +90,12 @@ def schedule(
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(Fault("collective", kind, "is not a known collective", suggest(str(kind), KINDS)))
     row = KINDS[kind]
-    _require_fit(kind, row, algorithm, ranks=ranks, stages=stages, root=root, channels=channels, order=order)
+    name, builder = _chosen(kind, row, algorithm)
+    _require_fit(kind, row, name, ranks=ranks, stages=stages, root=root, channels=channels, order=order)
     fabric = Fabric.from_graph(graph)
     numbers = fabric.rank_numbers(ranks)
     team, assumed = _team(kind, row, fabric, numbers, n_bytes, stages, root, channels, order)
-    plan = (
-        algorithm.plan(kind, team)
-        if isinstance(algorithm, Algorithm)
-        else row.algorithms[algorithm or row.default](team)
-    )
+    plan = builder(team)
     ends = team.n + len(plan.switches)
     sizes = team.sizes if plan.sizes is None and any(step.traffic is None for step in plan.steps) else plan.sizes
     phases = (step.phase(np.zeros(0) if sizes is None else sizes, ends) for step in plan.steps)
@@ -106,27 +104,33 @@ def schedule(
         whole = team.sizes if plan.sizes is None else plan.sizes
         return Chunks(whole, *row.ends(team, len(whole)))
 
-    name = algorithm.name if isinstance(algorithm, Algorithm) else algorithm or row.default
     return Schedule(
         kind, name, team.ranks, team.n_bytes, row.busbw(team.n), tuple(phases),
         None if isinstance(algorithm, Algorithm) else content, plan.switches, plan.pipelined, (*assumed, *plan.notes),
     )  # fmt: skip
 
 
-def _require_fit(kind: str, row: Kind, algorithm: str | Algorithm | None, **given: Any) -> None:
-    """Refuse what this kind does not take."""
-    if not isinstance(algorithm, Algorithm | None) and algorithm not in row.algorithms:
-        rule, cure = f"is not an algorithm of {kind}", suggest(str(algorithm), [*row.algorithms, "best"])
-        if algorithm == "best":
-            rule, cure = "is chosen by what algorithms cost", "Ask collectives.cost."
-        raise InputError(Fault("algorithm", algorithm, rule, cure))
+def _chosen(kind: str, row: Kind, algorithm: str | Algorithm | None) -> tuple[str, Builder]:
+    """Return the algorithm's name and its builder."""
+    if isinstance(algorithm, Algorithm):
+        return algorithm.name, partial(algorithm.plan, kind)
+    name = row.default if algorithm is None else algorithm
+    if name == "best":
+        raise InputError(Fault("algorithm", name, "is chosen by what algorithms cost", "Ask collectives.cost."))
+    if name not in row.algorithms:
+        cure = suggest(str(name), [*row.algorithms, "best"])
+        raise InputError(Fault("algorithm", name, f"is not an algorithm of {kind}", cure))
+    return name, row.algorithms[name]
+
+
+def _require_fit(kind: str, row: Kind, name: str, **given: Any) -> None:
+    """Refuse what this kind or algorithm does not take."""
     if given["stages"] is not None and given["ranks"] is not None:
         raise InputError(Fault("ranks", "given", "the stages name their ranks", "Leave ranks or stages out."))
     for word in ("stages", "root"):
         if given[word] is not None and word not in row.takes:
             takers = ", ".join(name for name, other in KINDS.items() if word in other.takes)
             raise InputError(Fault(word, "given", f"{kind} has none", f"Only {takers} takes it."))
-    name = algorithm.name if isinstance(algorithm, Algorithm) else algorithm or row.default
     for word in ("channels", "order"):
         if given[word] is not None and name not in ("ring", "scatter_all_gather"):
             raise InputError(Fault(word, given[word], f"{kind} {name} has no rings", "Only ring takes it."))

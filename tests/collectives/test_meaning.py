@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import collectives
 from collectives import KINDS, Flows, Schedule
@@ -80,6 +82,24 @@ def test_any_root(kind: str) -> None:
     for name in KINDS[kind].algorithms:
         plan = collectives.schedule(kind, star(6), 1e6, algorithm=name, root="gpu4", ranks=[5, 4, 1])
         assert collectives.verify(plan) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_any_team(seed: int) -> None:
+    """Some ranks of some domains in any order, on one leaf or on rails."""
+    dice = np.random.default_rng(seed)
+    sizes = dice.integers(1, 7, dice.integers(1, 5))
+    graph, total = racks(*sizes, rails=bool(dice.integers(2))), int(sizes.sum())
+    ranks = dice.permutation(total)[: dice.integers(1, total + 1)]
+    kind, name = ALGORITHMS[dice.integers(len(ALGORITHMS))]
+    try:
+        plan = collectives.schedule(kind, graph, size_of(kind, len(ranks)), ranks=ranks, algorithm=name)
+    except InputError as error:
+        if "does not apply" not in str(error) and kind != "send":
+            raise
+        return
+    assert collectives.verify(plan) == []
 
 
 # --- the check can fail ----------------------------------------------------------------------------------------------

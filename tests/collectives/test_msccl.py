@@ -99,6 +99,29 @@ def test_ring_is_the_ring(tmp_path: Path, p: int) -> None:
     np.testing.assert_allclose(cost.loads, own.loads, rtol=1e-12)
 
 
+def test_channels_share_a_ring(tmp_path: Path) -> None:
+    """As msccl-tools writes it: four copies of a ring of eight, the chunks of each dealt over two channels."""
+    p, copies = 8, 4
+    kinds = ["s", *["rrs"] * (p - 2), "rrcs", *["rcs"] * (p - 2), "r"]
+    gpus = []
+    for g in range(p):
+        blocks = []
+        for copy in range(copies):
+            for parity in range(2):
+                turns = [(kind, (g - t) % p) for t, kind in enumerate(kinds) if (g - t) % 2 == parity]
+                at = [("i", chunk * copies + copy) for _, chunk in turns]
+                steps = [
+                    step(s, kind, place, place) for s, ((kind, _), place) in enumerate(zip(turns, at, strict=True))
+                ]
+                number = 2 * copy + parity
+                blocks.append(tb(number, (g + 1) % p, (g - 1) % p, *steps, channel=number))
+        gpus.append(blocks)
+    found = read(tmp_path, algo("allreduce", p * copies, *gpus))
+    assert (found.n_chunks, len(found.phases)) == (32, 14)
+    seconds = collectives.cost(star(p, 2e9, 1e-6), "all_reduce", 1e6, algorithm=found).seconds
+    assert seconds == pytest.approx(laws.alpha_beta_seconds("all_reduce", "ring", p, 1e6, 2e9, 2e-6), rel=1e-12)
+
+
 @pytest.mark.parametrize("p", [2, 4, 5])
 def test_all_pairs_are_two_phases(tmp_path: Path, p: int) -> None:
     found = read(tmp_path, all_pairs(p))
@@ -135,8 +158,11 @@ def test_reduce_scatter(tmp_path: Path, in_place: int) -> None:
         ('srcbuf="i"', 'srcbuf="q"', r"line 4, srcbuf = 'q': must be i, o or s"),
         ('send="1"', 'send="-1"', r"line 4, type = 's': needs the tb's send peer"),
         ('send="1"', 'send="7"', r"line 3, send = 7: is no other GPU of 3"),
-        ('ngpus="3"', 'ngpus="4"', r"line 1, ngpus = 4: does not fit the ids"),
+        ('ngpus="3"', 'ngpus="4"', r"line 1, ngpus = 4: does not fit the gpus' ids"),
         ('nchunksperloop="3"', 'nchunksperloop="0"', r"line 1, nchunksperloop = '0': must be a whole number from 1"),
+        ('<step s="2"', '<step s="3"', "line 6, s = '3': is step 2 of its tb"),
+        ('<gpu id="1"', '<gpu id="0"', r"line 1, ngpus = 3: does not fit the gpus' ids \[0, 2\]"),
+        ('<gpu id="1"', '<gpu id="0"', "line 12, id = 0: is that of another tb of gpu 0"),
         ("<algo ", "<algorithm ", "not well-formed"),
     ],
     ids=lambda value: value[:24],
