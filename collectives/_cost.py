@@ -157,10 +157,17 @@ def _key(phase: Phase) -> Any:
 
 
 def _phase_loads(routes: Routes, plan: Schedule, phase: Phase) -> PhaseLoads:
-    traffic, n = phase.traffic, len(plan.ranks)
-    if isinstance(traffic, Flows) and max(traffic.source.max(initial=0), traffic.target.max(initial=0)) >= n:
-        return link_loads(routes.fabric, np.concatenate([routes.fabric.ranks[plan.ranks], plan.switches]), traffic)
-    return phase_loads(routes, plan.ranks, traffic)
+    traffic = phase.traffic
+    if not isinstance(traffic, Flows):
+        return phase_loads(routes, plan.ranks, traffic)
+    # Only the ends of flows: a step of a chain over 1,024 ranks has a few.
+    rows = np.union1d(traffic.source, traffic.target)
+    nodes = np.concatenate([routes.fabric.ranks[plan.ranks], plan.switches])[rows]
+    source, target = (np.searchsorted(rows, ends) for ends in (traffic.source, traffic.target))
+    flows = Flows(source, target, traffic.n_bytes, len(rows))
+    if (rows >= len(plan.ranks)).any():
+        return link_loads(routes.fabric, nodes, flows)
+    return phase_loads(routes, plan.ranks[rows], flows)
 
 
 #: Software profiles; "ideal" is the wires alone.

@@ -79,36 +79,45 @@ def _by_way_of(team: Team, via: Ints) -> Plan:
 
 
 def _relays(team: Team) -> Ints:
-    """Return who sends from i to j over the fabric, (n, n): a rank of i's domain on j's rail.
+    """Return who hands on what i sends to j, (n, n); i itself where it may send, as inside its domain.
 
-    That is i itself inside its domain, on j's rail, or where its domain has none there;
-    of several the one of j's place among the ranks of its domain on that rail.
+    On j's rail stand, in i's domain, the ranks on j's leaf, else the rank of j's slot. One of them
+    sends: i if it is one, else the one of j's place among its domain's ranks on that leaf. Where there
+    is none, a rank of j's domain on i's rail hands the chunk on; where that is missing too, i sends.
     """
     if len(team.domains) < 2:
         raise unfit("rail_aligned", "all ranks are in one scale-up domain", "Take ranks of several domains.")
-    rail = _rails(team)
-    mates = [[members[rail[members] == r] for r in range(int(rail.max()) + 1)] for members in team.domains]
+    leaf, slot = _leaves(team), _slots(team)
+    on_leaf = [[members[leaf[members] == at] for at in range(int(leaf.max()) + 1)] for members in team.domains]
+    of_slot = np.full((len(team.domains), int(slot.max()) + 1), -1, dtype=np.intp)
+    of_slot[team.home, slot] = np.arange(team.n)
     place = np.zeros(team.n, dtype=np.intp)
-    for domain in mates:
-        for rows in domain:
-            place[rows] = np.arange(len(rows))
-    via = np.repeat(np.arange(team.n)[:, None], team.n, axis=1)
-    for members, on_rail in zip(team.domains, mates, strict=True):
-        for r, rows in enumerate(on_rail):
-            target = np.flatnonzero((rail == r) & (team.home != team.home[members[0]]))
-            if len(rows):
-                others = members[rail[members] != r]
-                via[np.ix_(others, target)] = rows[place[target] % len(rows)]
-    return via
+    for rows in (rows for domain in on_leaf for rows in domain):
+        place[rows] = np.arange(len(rows))
+
+    def on_rail(domain: int, row: int) -> int:
+        """Return the rank of a domain on a row's rail, -1 if there is none."""
+        rows = on_leaf[domain][leaf[row]]
+        return int(rows[place[row] % len(rows)] if len(rows) else of_slot[domain, slot[row]])
+
+    relay = np.array([[on_rail(d, j) for j in range(team.n)] for d in range(len(team.domains))], dtype=np.intp)
+    rank, inside = np.arange(team.n)[:, None], team.home[:, None] == team.home
+    mine, its = relay[team.home], relay[team.home].T
+    via = np.where(mine >= 0, mine, np.where(its >= 0, its, rank))
+    return np.where(inside | (leaf[:, None] == leaf), rank, via)
 
 
-def _rails(team: Team) -> Ints:
-    """Return a number for the rail of every row: the switch it hangs off by its own NIC, else its slot."""
+def _slots(team: Team) -> Ints:
+    """Return every row's place in its domain, all ranks of the fabric counted."""
+    return Team(team.fabric, np.arange(team.fabric.n_ranks), team.n_bytes).slot[team.ranks]
+
+
+def _leaves(team: Team) -> Ints:
+    """Return the leaf each row's own NIC hangs off, numbered; a rank without such a NIC has a number of its own."""
     fabric = team.fabric
     out = fabric.link_kind == EDGE_KINDS.index("scale-out")
     out &= fabric.node_kind[fabric.target] == NODE_KINDS.index("switch")
     node, first = np.unique(fabric.source[out], return_index=True)
-    leaf = np.full(len(fabric.labels), -1, dtype=np.intp)
+    leaf = -1 - np.arange(len(fabric.labels))
     leaf[node] = fabric.target[out][first]
-    of_row = leaf[fabric.ranks[team.ranks]]
-    return np.unique(np.where(of_row < 0, -1 - team.slot, of_row), return_inverse=True)[1]
+    return np.unique(leaf[fabric.ranks[team.ranks]], return_inverse=True)[1]
