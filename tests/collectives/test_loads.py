@@ -90,7 +90,7 @@ def test_a_product_costs_what_its_matrix_does(family: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_a_list_of_flows_costs_what_its_matrix_does(family: str, seed: int) -> None:
     dice = Dice(seed)
