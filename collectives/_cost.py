@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collectives._in_network import link_loads
+from collectives._kinds import KINDS
 from collectives._loads import PhaseLoads, phase_loads
-from collectives._records import ClassLoad, Cost, Outer, Schedule
-from collectives._schedule import Stages, schedule
+from collectives._msccl import Algorithm
+from collectives._records import ClassLoad, Cost, Flows, Outer, Phase, Schedule
+from collectives._schedule import Order, Stages, schedule
 from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, Routes, Routing, route, suggest
 
 __all__ = ["cost"]
 
 Floats = NDArray[np.float64]
-Term = tuple[float, float, str, str]
+
+
+@dataclass(frozen=True)
+class Term:
+    """What binds a phase: latency and transfer [s], the link or flow, its kind; and how often it runs."""
+
+    latency: float = 0.0
+    transfer: float = 0.0
+    where: str = "nothing is sent"
+    kind: str = "none"
+    repeats: int = 1
 
 
 def cost(
@@ -23,10 +40,14 @@ def cost(
     n_bytes: float | ArrayLike | Outer | None = None,
     *,
     ranks: Ranks = None,
-    algorithm: str = "direct",
+    algorithm: str | Algorithm | None = None,
     routing: Routing = "ecmp",
     profile: str = "ideal",
+    pipelined: bool | None = None,
     stages: Stages = None,
+    root: str | int | None = None,
+    channels: int | None = None,
+    order: Order = None,
 ) -> Cost:
     """Return the time of a collective and what every link carries.
 
@@ -38,7 +59,10 @@ def cost(
         A kind that `schedule` knows, or its result.
     n_bytes : float, (n, n) array or Outer
         nccl-tests' size [bytes], or the matrix of all_to_all_v; none with a Schedule.
-    ranks, algorithm, stages
+    algorithm : str or Algorithm, optional
+        As `schedule`; or "best": of all that apply the one that takes least time, the
+        times of the others in `Cost.tried`.
+    ranks, stages, root, channels, order
         As `schedule`. With ``ranks="ports"`` every end port of the fabric is a rank; its edges
         state the `ports` they join.
     routing : str, Hash, Tables or Routes, optional
@@ -46,13 +70,17 @@ def cost(
         routes worked out before for this very fabric.
     profile : str, optional
         Software profile; "ideal" adds nothing.
+    pipelined : bool, optional
+        Whether phases overlap; by default as the algorithm says.
 
     Returns
     -------
     Cost
         Time of a phase: the maximum over flows and their paths of (path latency + bytes
         the flow puts on that path / narrowest link), and over links of (load / bandwidth
-        + least latency among its flows).
+        + least latency among its flows). Phases add up. Pipelined: the maximum over links
+        of their load in all phases / bandwidth, and the latencies of all phases; never
+        more than one after the other.
 
     Raises
     ------
@@ -64,25 +92,86 @@ def cost(
     >>> import topo
     >>> cost(topo.load("gb200-nvl72", overrides={"scale_up.latency": "0 s"}), "all_to_all", 72e9).seconds
     0.07888888888888888
+    >>> cost(topo.load("hgx-h100-8"), "all_reduce", 1e9, algorithm="best").algorithm
+    'nvls'
     """
     if profile not in PROFILES:
         raise InputError(Fault("profile", profile, "is not a known profile", suggest(profile, PROFILES)))
     if isinstance(ranks, str):
         graph, ranks = _end_ports(graph, ranks), None
     routes = route(graph, routing)
+    words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
     if isinstance(kind_or_schedule, Schedule):
-        plan = kind_or_schedule
-        _require_only(plan, routes.fabric, n_bytes=n_bytes, ranks=ranks, stages=stages)
-    else:
-        if n_bytes is None:
-            raise InputError(Fault("n_bytes", None, f"{kind_or_schedule} needs a size", "Give bytes, as 1e9."))
-        plan = schedule(kind_or_schedule, routes.fabric, n_bytes, ranks=ranks, algorithm=algorithm, stages=stages)
-    terms, loads = [], np.zeros(len(routes.fabric.source))
+        _require_only(kind_or_schedule, routes.fabric, n_bytes=n_bytes, algorithm=algorithm, **words)
+        return _priced(routes, kind_or_schedule, profile, pipelined)
+    if n_bytes is None and kind_or_schedule != "barrier":
+        raise InputError(Fault("n_bytes", None, f"{kind_or_schedule} needs a size", "Give bytes, as 1e9."))
+
+    def priced(name: str | Algorithm | None) -> Cost:
+        plan = schedule(kind_or_schedule, routes.fabric, n_bytes, algorithm=name, **words)
+        return _priced(routes, plan, profile, pipelined)
+
+    return _best(kind_or_schedule, priced) if algorithm == "best" else priced(algorithm)
+
+
+def _best(kind: str, priced: Callable[[str], Cost]) -> Cost:
+    """Return the cheapest of all algorithms that apply, and say how it did against the others."""
+    if kind not in KINDS:
+        priced("direct")  # says what is wrong with the kind
+    tried, errors = {}, []
+    for name in KINDS[kind].algorithms:
+        try:
+            tried[name] = priced(name)
+        except InputError as error:
+            errors.append(error)
+    if not tried:
+        raise errors[0]
+    first, *others = sorted(tried, key=lambda name: tried[name].seconds)
+    found = tried[first]
+    line = f"best of {len(tried)} algorithms that apply: {first}"
+    if others and found.seconds:
+        line += f", {tried[others[0]].seconds / found.seconds:.4g} times as fast as the next, {others[0]}"
+    seconds = {name: one.seconds for name, one in tried.items()}
+    return replace(found, tried=seconds, assumptions=(*found.assumptions, line))
+
+
+def _priced(routes: Routes, plan: Schedule, profile: str, pipelined: bool | None) -> Cost:
+    """Cost every distinct phase once, and add up."""
+    terms: list[Term] = []
+    loads = np.zeros(len(routes.fabric.source))
+    known: dict[Any, tuple[PhaseLoads, Term]] = {}
     for phase in plan.phases:
-        result = phase_loads(routes, plan.ranks, phase.traffic)
-        terms.append(_binding(routes.fabric, result))
-        loads += result.loads
-    return _summary(routes, plan, terms, loads, profile)
+        key = _key(phase)
+        if key not in known:
+            result = _phase_loads(routes, plan, phase)
+            known[key] = result, _binding(routes.fabric, result)
+        result, term = known[key]
+        terms.append(replace(term, repeats=phase.repeats))
+        loads += phase.repeats * result.loads
+    overlap = plan.pipelined if pipelined is None else pipelined
+    return _summary(routes, plan, terms, loads, profile, overlap)
+
+
+def _key(phase: Phase) -> Any:
+    """Equal for phases of equal traffic."""
+    traffic = phase.traffic
+    if isinstance(traffic, Flows):
+        return traffic.source.tobytes(), traffic.target.tobytes(), traffic.n_bytes.tobytes()
+    return id(traffic)
+
+
+def _phase_loads(routes: Routes, plan: Schedule, phase: Phase) -> PhaseLoads:
+    traffic = phase.traffic
+    if not isinstance(traffic, Flows):
+        return phase_loads(routes, plan.ranks, traffic)
+    # Only the ends of flows: a step of a chain over 1,024 ranks has a few.
+    rows = np.union1d(traffic.source, traffic.target)
+    nodes = np.concatenate([routes.fabric.ranks[plan.ranks], plan.switches])[rows]
+    source, target = (np.searchsorted(rows, ends) for ends in (traffic.source, traffic.target))
+    flows = Flows(source, target, traffic.n_bytes, len(rows))
+    if (rows >= len(plan.ranks)).any():
+        return link_loads(routes.fabric, nodes, flows)
+    return phase_loads(routes, plan.ranks[rows], flows)
 
 
 #: Software profiles; "ideal" is the wires alone.
@@ -110,10 +199,10 @@ def _require_only(plan: Schedule, fabric: Fabric, **given: object) -> None:
 
 
 def _binding(fabric: Fabric, phase: PhaseLoads) -> Term:
-    """Latency and transfer seconds of what binds one phase, its name and its kind."""
+    """Find what binds one phase."""
     busy = np.flatnonzero(phase.loads > 0)
     if not len(busy):
-        return 0.0, 0.0, "nothing is sent", "none"
+        return Term()
     transfer = phase.loads[busy] / fabric.bandwidth[busy]
     # Rounding may not decide between links that are equal: the first within 1e-12 binds.
     seconds = transfer + phase.least_latency[busy]
@@ -121,36 +210,46 @@ def _binding(fabric: Fabric, phase: PhaseLoads) -> Term:
     link, path = int(busy[i]), phase.path
     if path.seconds > seconds[i] * (1 + 1e-12):
         labels = fabric.rank_labels
-        return path.latency, path.transfer, f"{labels[path.source]} => {labels[path.target]}", "path"
-    return (
-        float(phase.least_latency[link]),
-        float(transfer[i]),
-        fabric.link_label(link),
-        EDGE_KINDS[fabric.link_kind[link]],
-    )
+        return Term(path.latency, path.transfer, f"{labels[path.source]} => {labels[path.target]}", "path")
+    kind = EDGE_KINDS[fabric.link_kind[link]]
+    return Term(float(phase.least_latency[link]), float(transfer[i]), fabric.link_label(link), kind)
 
 
-def _summary(routes: Routes, plan: Schedule, terms: list[Term], loads: Floats, profile: str) -> Cost:
-    latency, transfer = sum(term[0] for term in terms), sum(term[1] for term in terms)
+def _overlapped(fabric: Fabric, terms: list[Term], loads: Floats) -> Term:
+    """All phases at once: the busiest link, after the latencies of all phases."""
+    transfer = loads / fabric.bandwidth
+    link = int(np.flatnonzero(transfer >= transfer.max() * (1 - 1e-12))[0])
+    latency = sum(term.repeats * term.latency for term in terms)
+    return Term(latency, float(transfer[link]), fabric.link_label(link), EDGE_KINDS[fabric.link_kind[link]])
+
+
+def _summary(routes: Routes, plan: Schedule, terms: list[Term], loads: Floats, profile: str, pipelined: bool) -> Cost:
+    latency = sum((term.repeats * term.latency for term in terms), 0.0)
+    transfer = sum((term.repeats * term.transfer for term in terms), 0.0)
+    longest = max(terms, key=lambda term: term.repeats * (term.latency + term.transfer), default=Term())
+    if pipelined and len(terms) > 0 and loads.any():
+        overlapped = _overlapped(routes.fabric, terms, loads)
+        if overlapped.latency + overlapped.transfer < latency + transfer:
+            longest, latency, transfer = overlapped, overlapped.latency, overlapped.transfer
     seconds = latency + transfer
-    longest = max(terms, key=lambda term: term[0] + term[1])
     algbw = plan.n_bytes / seconds if seconds else 0.0
     remote, of_sent = _remote_shares(routes.fabric, plan)
     return Cost(
         seconds=seconds, latency_seconds=latency, bandwidth_seconds=transfer,
-        bottleneck=longest[2], bottleneck_kind=longest[3],
+        bottleneck=longest.where, bottleneck_kind=longest.kind,
         algbw=algbw, busbw=algbw * plan.busbw_factor, loads=loads,
         classes=_class_loads(routes.fabric, loads, seconds),
         remote_share=remote, remote_share_of_sent=of_sent,
-        routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind,
+        routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind, pipelined=pipelined, tried={},
         n_bytes=plan.n_bytes, n_ranks=len(plan.ranks), profile=profile,
-        assumptions=(*routes.fabric.assumptions, *routes.notes, *_fallen_through(routes, plan)),
+        assumptions=(*routes.fabric.assumptions, *routes.notes, *plan.assumptions, *_fallen_through(routes, plan)),
     )  # fmt: skip
 
 
 def _remote_shares(fabric: Fabric, plan: Schedule) -> tuple[float, float]:
-    totals = [phase.totals(fabric.rank_domain[plan.ranks]) for phase in plan.phases]
-    total, kept, remote = (sum(column) for column in zip(*totals, strict=True))
+    home = np.concatenate([fabric.rank_domain[plan.ranks], fabric.domain[plan.switches]])
+    totals = [phase.totals(home) for phase in plan.phases]
+    total, kept, remote = (sum(column) for column in zip((0.0, 0.0, 0.0), *totals, strict=True))
     return remote / total if total else 0.0, remote / (total - kept) if total > kept else 0.0
 
 
@@ -178,6 +277,8 @@ def _fallen_through(routes: Routes, plan: Schedule) -> list[str]:
     host = routes.fabric.host[routes.fabric.ranks[plan.ranks]]
     together = (host[:, None] == host[None, :]) & (host[:, None] >= 0)
     pair_class = routes.pair_class[np.ix_(plan.ranks, plan.ranks)]
-    sent = np.logical_or.reduce([phase.n_bytes > 0 for phase in plan.phases])
+    sent, n = np.zeros(together.shape, dtype=bool), len(host)
+    for phase in plan.phases:
+        sent |= phase.n_bytes[:n, :n] > 0
     fallen = int((together & sent & (pair_class > 0)).sum())
     return [f"{fallen} ordered pairs inside a host have no scale-up path and take the next class"] if fallen else []

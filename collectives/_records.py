@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from topo.units import format_quantity
 
-__all__ = ["ClassLoad", "Cost", "Outer", "Phase", "Schedule", "plain"]
+__all__ = ["Chunks", "ClassLoad", "Cost", "Flows", "Outer", "Phase", "Schedule", "Transfers", "plain"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Reals = NDArray[np.floating[Any]]
+#: Sending end, receiving end and chunk of every transfer, three (transfers,) int arrays.
+Transfers = tuple[Ints, Ints, Ints]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,31 +48,96 @@ class Outer:
 
 
 @dataclass(frozen=True, eq=False)
+class Flows:
+    """Traffic as a list: source[i] sends n_bytes[i] to target[i], every pair at most once.
+
+    Attributes
+    ----------
+    source, target : (flows,) int
+        Ends: rows of the schedule's ranks, then its switches.
+    n_bytes : (flows,) float
+        Above zero [bytes].
+    ends : int
+        Number of ranks and switches.
+    """
+
+    source: Ints
+    target: Ints
+    n_bytes: Floats
+    ends: int
+
+    @property
+    def matrix(self) -> Floats:
+        """The same as a matrix, (ends, ends) float [bytes]."""
+        found = np.zeros((self.ends, self.ends))
+        found[self.source, self.target] = self.n_bytes
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Chunks:
+    """What a collective moves, and what it means.
+
+    Attributes
+    ----------
+    n_bytes : (chunks,) float
+        Size of every chunk [bytes].
+    origin : (chunks,) int
+        Row of the rank that holds it at first; -1: every rank has its part of a sum.
+    goal : (chunks,) int
+        Row of the rank that must have it at the end; -1: every rank must.
+    """
+
+    n_bytes: Floats
+    origin: Ints
+    goal: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class Phase:
     """Transfers that start together and end at a barrier.
 
     Attributes
     ----------
-    traffic : (n, n) float or Outer
+    traffic : (n, n) float, Outer or Flows
         Bytes from rank (row) to rank (column); the diagonal is what a rank keeps, and
         uses no wire.
+    repeats : int
+        Times the phase is run, one after the other, with other chunks of the same sizes.
+    reduces : bool
+        Whether what arrives is added to what the target has, or takes its place.
+    carries : callable, optional
+        Which chunks a repeat (from 0) moves; `verify` follows them.
     """
 
-    traffic: Floats | Outer
+    traffic: Floats | Outer | Flows
+    repeats: int = 1
+    reduces: bool = False
+    carries: Callable[[int], Transfers] | None = None
 
     @property
     def n_bytes(self) -> Floats:
-        """The traffic as a matrix, (n, n) float [bytes]."""
-        return self.traffic.matrix if isinstance(self.traffic, Outer) else self.traffic
+        """The traffic of one repeat as a matrix, (n, n) float [bytes]."""
+        return self.traffic if isinstance(self.traffic, np.ndarray) else self.traffic.matrix
 
     def totals(self, home: Ints) -> tuple[float, float, float]:
-        """Return all bytes, those a rank keeps, and those that leave their home [bytes]."""
-        if isinstance(self.traffic, Outer):
-            sent, received = np.bincount(home, self.traffic.sent), np.bincount(home, self.traffic.received)
+        """Return all bytes, those a rank keeps, and those that leave their home, in all repeats [bytes]."""
+        traffic = self.traffic
+        if isinstance(traffic, Outer):
+            sent, received = np.bincount(home, traffic.sent), np.bincount(home, traffic.received)
             away = float(sent @ (received.sum() - received))
-            return float(sent.sum() * received.sum()), float(self.traffic.sent @ self.traffic.received), away
-        elsewhere = home[:, None] != home[None, :]
-        return float(self.traffic.sum()), float(np.trace(self.traffic)), float(self.traffic[elsewhere].sum())
+            found = float(sent.sum() * received.sum()), float(traffic.sent @ traffic.received), away
+        elif isinstance(traffic, Flows):
+            away = float(traffic.n_bytes[home[traffic.source] != home[traffic.target]].sum())
+            found = float(traffic.n_bytes.sum()), 0.0, away
+        else:
+            elsewhere = home[:, None] != home[None, :]
+            found = float(traffic.sum()), float(np.trace(traffic)), float(traffic[elsewhere].sum())
+        return self.repeats * found[0], self.repeats * found[1], self.repeats * found[2]
+
+
+def _no_nodes() -> Ints:
+    return np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,6 +156,14 @@ class Schedule:
         busbw / algbw.
     phases : tuple of Phase
         In order.
+    content : callable, optional
+        What is moved, as `Chunks`: written out only for `verify`.
+    switches : (switches,) int
+        Nodes that take part as ends of flows, each over one link: rows from n on.
+    pipelined : bool
+        Whether chunks are cut so fine that the phases overlap.
+    assumptions : tuple of str
+        What was filled in.
     """
 
     kind: str
@@ -97,10 +172,14 @@ class Schedule:
     n_bytes: float
     busbw_factor: float
     phases: tuple[Phase, ...]
+    content: Callable[[], Chunks] | None = None
+    switches: Ints = field(default_factory=_no_nodes)
+    pipelined: bool = False
+    assumptions: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        size = format_quantity(self.n_bytes, "bytes")
-        return f"Schedule({self.kind} {self.algorithm}, {len(self.ranks)} ranks, {size}, {len(self.phases)} phases)"
+        size, count = format_quantity(self.n_bytes, "bytes"), sum(phase.repeats for phase in self.phases)
+        return f"Schedule({self.kind} {self.algorithm}, {len(self.ranks)} ranks, {size}, {count} phases)"
 
 
 @dataclass(frozen=True)
@@ -151,6 +230,10 @@ class Cost:
         themselves counted and not counted.
     routing, algorithm, kind : str
         Rule, algorithm and collective.
+    pipelined : bool
+        Whether phases overlap.
+    tried : dict
+        With algorithm "best": algorithm -> seconds of each that applies [s].
     n_bytes : float
         Size as given [bytes].
     n_ranks : int
@@ -175,6 +258,8 @@ class Cost:
     routing: str
     algorithm: str
     kind: str
+    pipelined: bool
+    tried: dict[str, float]
     n_bytes: float
     n_ranks: int
     profile: str

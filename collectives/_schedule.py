@@ -1,95 +1,202 @@
-"""Which bytes go between which ranks? One row of KINDS per collective."""
+"""Which bytes go between which ranks, phase by phase? One verb over the table of kinds and algorithms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives._records import Outer, Phase, Schedule
+from collectives._kinds import KINDS, Kind
+from collectives._msccl import Algorithm
+from collectives._plan import Builder, Team
+from collectives._records import Chunks, Outer, Schedule
 from topo import Fabric, Fault, InputError, Ranks, suggest
 
-__all__ = ["KINDS", "schedule"]
+__all__ = ["schedule"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-Builder = Callable[..., Schedule]
 Stages = Sequence[Sequence[str] | Sequence[int] | NDArray[np.intp]] | None
+#: One ring, or several: labels or rank numbers in order.
+Order = Sequence[Any] | NDArray[np.intp] | None
+
+#: What a barrier's flag is taken to hold [bytes].
+FLAG_BYTES = 1.0
 
 
 def schedule(
     kind: str,
     graph: nx.Graph[str] | Fabric,
-    n_bytes: float | ArrayLike | Outer,
+    n_bytes: float | ArrayLike | Outer | None = None,
     *,
     ranks: Ranks = None,
-    algorithm: str = "direct",
+    algorithm: str | Algorithm | None = None,
     stages: Stages = None,
+    root: str | int | None = None,
+    channels: int | None = None,
+    order: Order = None,
 ) -> Schedule:
     """Return a collective as data.
 
     Parameters
     ----------
-    kind : {"all_to_all", "all_to_all_v", "send"}
-        all_to_all: every rank sends n_bytes/n to each rank, itself included (no wire).
+    kind : str
+        A row of `collectives.KINDS`: all_to_all, all_gather, all_reduce and so on.
         all_to_all_v: n_bytes is an (n, n) matrix or an Outer, row sends to column, the
-        diagonal stays.
-        send: rank i of stage s sends n_bytes to rank i of stage s + 1.
+        diagonal stays. send: rank i of stage s sends n_bytes to rank i of stage s + 1.
+        sendrecv: every rank sends n_bytes to the next one, the last to the first.
+        barrier: a flag of every rank reaches all.
     graph : networkx.Graph or Fabric
         Where the ranks live.
     n_bytes : float, (n, n) array or Outer
-        nccl-tests' size [bytes]: the send buffer of one rank.
+        nccl-tests' size [bytes]: the larger of a rank's send and receive buffer; an
+        all-to-all sends n_bytes/n to each rank, itself included (no wire). A barrier's
+        flags, all together, are a byte each if it is left out.
     ranks : int or sequence, optional
         A number of ranks (the fewest domains that hold them, equal shares), rank labels
         or rank numbers; all by default.
-    algorithm : str, optional
-        "direct": every pair at once.
+    algorithm : str or Algorithm, optional
+        A row of ``collectives.KINDS[kind].algorithms``, the first by default; or what
+        `read_algorithm` returns.
     stages : sequence of sequences, optional
         For "send": rank labels or numbers of each stage; by default one stage per domain,
         with one domain its two halves.
+    root : str or int, optional
+        Label or rank number of the root; the first rank by default.
+    channels : int, optional
+        Rings at a time. By default one; over several domains one for every rank of the
+        smallest, so that every NIC is used.
+    order : sequence, optional
+        Ranks in the order of the ring, or several such: by default domain after domain.
 
     Raises
     ------
     InputError
-        Unknown kind or algorithm, sizes that are not finite and above zero, stages of
-        unequal size.
+        Unknown kind or algorithm, one that does not apply (and why), sizes that are not
+        finite and above zero, stages of unequal size.
 
     Examples
     --------
     >>> import topo
     >>> schedule("all_to_all", topo.load("hgx-h100-8"), 8e9)
     Schedule(all_to_all direct, 8 ranks, 8 GB, 1 phases)
+    >>> schedule("all_reduce", topo.load("hgx-h100-8"), 8e9)
+    Schedule(all_reduce ring, 8 ranks, 8 GB, 14 phases)
     """
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(Fault("collective", kind, "is not a known collective", suggest(str(kind), KINDS)))
-    if algorithm != "direct":
-        raise InputError(
-            Fault("algorithm", algorithm, f"is not an algorithm of {kind}", suggest(algorithm, ["direct"]))
-        )
-    if stages is not None and ranks is not None:
-        raise InputError(Fault("ranks", "given", "the stages name their ranks", "Leave ranks or stages out."))
-    if stages is not None and kind != "send":
-        raise InputError(Fault("stages", "given", f"{kind} has no stages", "Only send takes them."))
+    row = KINDS[kind]
+    name, builder = _chosen(kind, row, algorithm)
+    _require_fit(kind, row, name, ranks=ranks, stages=stages, root=root, channels=channels, order=order)
     fabric = Fabric.from_graph(graph)
     numbers = fabric.rank_numbers(ranks)
-    return KINDS[kind](fabric, numbers, n_bytes, stages)
+    team, assumed = _team(kind, row, fabric, numbers, n_bytes, stages, root, channels, order)
+    plan = builder(team)
+    ends = team.n + len(plan.switches)
+    sizes = team.sizes if plan.sizes is None and any(step.traffic is None for step in plan.steps) else plan.sizes
+    phases = (step.phase(np.zeros(0) if sizes is None else sizes, ends) for step in plan.steps)
+
+    def content() -> Chunks:
+        whole = team.sizes if plan.sizes is None else plan.sizes
+        return Chunks(whole, *row.ends(team, len(whole)))
+
+    return Schedule(
+        kind, name, team.ranks, team.n_bytes, row.busbw(team.n), tuple(phases),
+        None if isinstance(algorithm, Algorithm) else content, plan.switches, plan.pipelined, (*assumed, *plan.notes),
+    )  # fmt: skip
 
 
-def _all_to_all(fabric: Fabric, ranks: Ints, n_bytes: Any, stages: None) -> Schedule:
-    size = _size(n_bytes)
-    n = len(ranks)
-    return Schedule("all_to_all", "direct", ranks, size, (n - 1) / n, (Phase(Outer(np.full(n, size / n), np.ones(n))),))
+def _chosen(kind: str, row: Kind, algorithm: str | Algorithm | None) -> tuple[str, Builder]:
+    """Return the algorithm's name and its builder."""
+    if isinstance(algorithm, Algorithm):
+        return algorithm.name, partial(algorithm.plan, kind)
+    name = row.default if algorithm is None else algorithm
+    if name == "best":
+        raise InputError(Fault("algorithm", name, "is chosen by what algorithms cost", "Ask collectives.cost."))
+    if name not in row.algorithms:
+        cure = suggest(str(name), [*row.algorithms, "best"])
+        raise InputError(Fault("algorithm", name, f"is not an algorithm of {kind}", cure))
+    return name, row.algorithms[name]
 
 
-def _all_to_all_v(fabric: Fabric, ranks: Ints, n_bytes: Any, stages: None) -> Schedule:
-    n = len(ranks)
+def _require_fit(kind: str, row: Kind, name: str, **given: Any) -> None:
+    """Refuse what this kind or algorithm does not take."""
+    if given["stages"] is not None and given["ranks"] is not None:
+        raise InputError(Fault("ranks", "given", "the stages name their ranks", "Leave ranks or stages out."))
+    for word in ("stages", "root"):
+        if given[word] is not None and word not in row.takes:
+            takers = ", ".join(name for name, other in KINDS.items() if word in other.takes)
+            raise InputError(Fault(word, "given", f"{kind} has none", f"Only {takers} takes it."))
+    for word in ("channels", "order"):
+        if given[word] is not None and name not in ("ring", "scatter_all_gather"):
+            raise InputError(Fault(word, given[word], f"{kind} {name} has no rings", "Only ring takes it."))
+    if given["channels"] is not None and given["order"] is not None:
+        raise InputError(Fault("channels", "given", "the orders say how many rings", "Leave channels or order out."))
+
+
+def _team(
+    kind: str, row: Kind, fabric: Fabric, ranks: Ints, n_bytes: Any, stages: Stages, root: str | int | None,
+    channels: int | None, order: Order,
+) -> tuple[Team, tuple[str, ...]]:  # fmt: skip
+    """Read sizes, root and rings; say what was filled in."""
+    if "matrix" in row.takes:
+        traffic, largest = _matrix(len(ranks), n_bytes)
+        return Team(fabric, ranks, largest, traffic=traffic), ()
+    if "default_bytes" in row.takes and n_bytes is None:
+        return Team(fabric, ranks, FLAG_BYTES * len(ranks)), (f"{kind}: flags of {FLAG_BYTES:.0f} byte each",)
+    size, n = _size(n_bytes), len(ranks)
+    if "stages" in row.takes:
+        ranks, pairs = _sends(fabric, ranks, stages)
+        return Team(fabric, ranks, size, pairs=pairs), ()
+    if kind == "all_to_all":
+        return Team(fabric, ranks, size, traffic=Outer(np.full(n, size / n), np.ones(n))), ()
+    at, assumed = _root(fabric, ranks, root) if "root" in row.takes else (0, ())
+    team = Team(fabric, ranks, size, at, channels=_channels(channels), order=_orders(fabric, ranks, order))
+    return team, assumed
+
+
+def _root(fabric: Fabric, ranks: Ints, root: str | int | None) -> tuple[int, tuple[str, ...]]:
+    if root is None:
+        return 0, (f"root: {fabric.rank_labels[ranks[0]]}, the first rank",)
+    asked: Any = [root]
+    number = int(fabric.rank_numbers(asked)[0])
+    if number not in ranks:
+        raise InputError(Fault("root", root, "does not take part", "Name one of the ranks."))
+    return int(np.flatnonzero(ranks == number)[0]), ()
+
+
+def _channels(channels: Any) -> int | None:
+    if channels is None or (isinstance(channels, int) and not isinstance(channels, bool) and 1 <= channels <= 1024):
+        return channels
+    raise InputError(Fault("channels", channels, "must be a whole number from 1 to 1024", "Correct it."))
+
+
+def _orders(fabric: Fabric, ranks: Ints, order: Order) -> Ints | None:
+    """Rows in the order of each ring."""
+    if order is None:
+        return None
+    rings = (
+        order
+        if len(order) and isinstance(order[0], Sequence | np.ndarray) and not isinstance(order[0], str)
+        else [order]
+    )
+    place = {int(rank): row for row, rank in enumerate(ranks)}
+    rows = [[place.get(int(rank), -1) for rank in fabric.rank_numbers(ring)] for ring in rings]
+    if any(sorted(ring) != list(range(len(ranks))) for ring in rows):
+        raise InputError(Fault("order", order, "must name every rank that takes part once", "Correct it."))
+    return np.array(rows, dtype=np.intp)
+
+
+def _matrix(n: int, n_bytes: Any) -> tuple[Floats | Outer, float]:
+    """Read the matrix of an all_to_all_v; its size is the largest send buffer."""
     shape = f"must be a matrix of shape ({n}, {n}), or an Outer of two vectors of {n}"
+    parts = (n_bytes.sent, n_bytes.received) if isinstance(n_bytes, Outer) else (n_bytes,)
     try:
-        arrays = [np.asarray(a, dtype=np.float64) for a in _parts(n_bytes)]
+        arrays = [np.asarray(a, dtype=np.float64) for a in parts]
     except (TypeError, ValueError):  # ragged, or not numbers
         raise InputError(Fault("n_bytes", n_bytes, shape, "Rows send, columns receive.")) from None
     if [a.shape for a in arrays] not in ([(n, n)], [(n,), (n,)]):
@@ -97,35 +204,26 @@ def _all_to_all_v(fabric: Fabric, ranks: Ints, n_bytes: Any, stages: None) -> Sc
     if any(not np.isfinite(a).all() or (a < 0).any() or not a.any() for a in arrays):
         rule = "must hold finite bytes, zero or more, not all zero"
         raise InputError(Fault("n_bytes", "matrix", rule, "Correct it."))
-    traffic = Outer(*arrays) if len(arrays) == 2 else arrays[0]
-    largest = float(arrays[0].max() * arrays[1].sum() if len(arrays) == 2 else arrays[0].sum(axis=1).max())
-    return Schedule("all_to_all_v", "direct", ranks, largest, (n - 1) / n, (Phase(traffic),))
+    if len(arrays) == 2:
+        return Outer(*arrays), float(arrays[0].max() * arrays[1].sum())
+    return arrays[0], float(arrays[0].sum(axis=1).max())
 
 
-def _parts(n_bytes: Any) -> tuple[Any, ...]:
-    return (n_bytes.sent, n_bytes.received) if isinstance(n_bytes, Outer) else (n_bytes,)
-
-
-def _send(fabric: Fabric, ranks: Ints, n_bytes: Any, stages: Stages) -> Schedule:
-    size = _size(n_bytes)
+def _sends(fabric: Fabric, ranks: Ints, stages: Stages) -> tuple[Ints, Ints]:
+    """Ranks of all stages, and the rows that send and receive."""
     if stages is not None and (isinstance(stages, str) or not isinstance(stages, Sequence)):
         raise InputError(Fault("stages", stages, "must be a list of stages, each a list of ranks", "Correct it."))
     groups = [fabric.rank_numbers(stage) for stage in stages] if stages is not None else _stages(fabric, ranks)
-    if len(groups) < 2 or len({len(group) for group in groups}) > 1:
-        sizes = [len(group) for group in groups]
+    sizes = [len(group) for group in groups]
+    if len(groups) < 2 or len(set(sizes)) > 1:
         raise InputError(
             Fault("stages", sizes, "send needs two or more stages of equal size", "Name them with stages=.")
         )
     flat = np.concatenate(groups)
-    place = {int(rank): i for i, rank in enumerate(flat)}
-    if len(place) < len(flat):
-        raise InputError(
-            Fault("stages", [len(g) for g in groups], "a rank stands in two stages", "Name each rank once.")
-        )
-    matrix = np.zeros((len(flat), len(flat)))
-    for sending, receiving in pairwise(groups):
-        matrix[[place[int(r)] for r in sending], [place[int(r)] for r in receiving]] = size
-    return Schedule("send", "direct", flat, size, 1.0, (Phase(matrix),))
+    if len(np.unique(flat)) < len(flat):
+        raise InputError(Fault("stages", sizes, "a rank stands in two stages", "Name each rank once."))
+    source = np.arange(len(flat) - sizes[0])
+    return flat, np.stack([source, source + sizes[0]])
 
 
 def _stages(fabric: Fabric, ranks: Ints) -> list[Ints]:
@@ -144,6 +242,3 @@ def _size(n_bytes: Any) -> float:
         if np.isfinite(size) and size > 0:
             return size
     raise InputError(Fault("n_bytes", n_bytes, "must be a finite number of bytes above zero", "Give bytes, as 1e9."))
-
-
-KINDS: dict[str, Builder] = {"all_to_all": _all_to_all, "all_to_all_v": _all_to_all_v, "send": _send}

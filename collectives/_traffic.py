@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._records import Outer, Reals
+from collectives._records import Flows, Outer, Reals
 from topo import Fault, InputError, Routes
 
 __all__ = ["ClassTraffic", "split_by_class"]
@@ -40,7 +40,7 @@ class ClassTraffic:
         Bytes from every rank to every target group.
     most : (source groups, target groups) float
         The largest message between two groups.
-    whole : (n, n) float or Outer
+    whole : (n, n) float, Outer or Flows
         The phase's traffic.
     routes : Routes
         The topology's routes.
@@ -52,12 +52,18 @@ class ClassTraffic:
     by_source: Floats
     by_target: Floats
     most: Floats
-    whole: Floats | Outer
+    whole: Floats | Outer | Flows
     routes: Routes
     ranks: Ints
 
     def pair(self, rows: Ints, columns: Ints, size: float) -> tuple[int, int]:
         """Return the first row and column of this class between which so many bytes go."""
+        if isinstance(self.whole, Flows):
+            f = self.whole
+            there = np.isin(f.source, rows) & np.isin(f.target, columns) & (f.n_bytes == size)
+            there &= self.routes.pair_class[self.ranks[f.source], self.ranks[f.target]] == self.number
+            first = np.flatnonzero(there)[0]
+            return int(f.source[first]), int(f.target[first])
         if isinstance(self.whole, Outer):
             sizes: Reals = np.outer(self.whole.sent[rows], self.whole.received[columns])
         else:
@@ -67,7 +73,7 @@ class ClassTraffic:
         return int(rows[i]), int(columns[j])
 
 
-def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer) -> Iterator[ClassTraffic]:
+def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows) -> Iterator[ClassTraffic]:
     """Yield the traffic of every path class that carries any.
 
     Raises
@@ -76,24 +82,43 @@ def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer) -> Iter
         Bytes between ranks that no path joins.
     """
     numbers = range(len(routes.classes))
-    if isinstance(traffic, Outer) and routes.all_joined and traffic.sizes <= _MOST_SIZES:
+    if isinstance(traffic, Flows):
+        flows = traffic
+        of_flow = routes.pair_class[ranks[flows.source], ranks[flows.target]]
+        _require_paths(routes, ranks, flows.source[of_flow == -1], flows.target[of_flow == -1])
+        present = (number for number in numbers if (of_flow == number).any())
+        parts = (_of_flows(routes, number, ranks, flows, of_flow == number) for number in present)
+    elif isinstance(traffic, Outer) and routes.all_joined and traffic.sizes <= _MOST_SIZES:
         product = traffic
         parts = (_of_product(routes, number, ranks, product) for number in numbers)
     else:
         matrix: Floats = traffic.matrix if isinstance(traffic, Outer) else traffic
         pair_class = routes.pair_class[np.ix_(ranks, ranks)]
-        _require_paths(routes, ranks, (pair_class == -1) & (matrix > 0))
+        _require_paths(routes, ranks, *np.nonzero((pair_class == -1) & (matrix > 0)))
         parts = (_of_matrix(routes, number, ranks, np.where(pair_class == number, matrix, 0.0)) for number in numbers)
     yield from (part for part in parts if part.by_source.any())
 
 
-def _require_paths(routes: Routes, ranks: Ints, cut: Bools) -> None:
-    if cut.any():
-        first, second = (int(ranks[i]) for i in np.argwhere(cut)[0])
+def _require_paths(routes: Routes, ranks: Ints, source: Ints, target: Ints) -> None:
+    if len(source):
+        first, second = int(ranks[source[0]]), int(ranks[target[0]])
         a, b = routes.fabric.rank_labels[first], routes.fabric.rank_labels[second]
-        why = routes.why(first, second)
-        rule = f"has no path for {int(cut.sum())} pairs of ranks, the first {a} to {b}: {why}"
-        raise InputError(Fault("graph", routes.fabric.name, rule, "Join them, or leave those ranks out."))
+        rule = f"has no path for {len(source)} pairs of ranks, the first {a} to {b}: {routes.why(first, second)}"
+        cure = "Join them, leave those ranks out, or take an algorithm that relays (rail_aligned, hierarchical)."
+        raise InputError(Fault("graph", routes.fabric.name, rule, cure))
+
+
+def _of_flows(routes: Routes, number: int, ranks: Ints, flows: Flows, of_class: Bools) -> ClassTraffic:
+    """Sum listed flows by groups; the list is never written out as a matrix."""
+    graph, n = routes.classes[number].graph, len(ranks)
+    source, target, sizes = flows.source[of_class], flows.target[of_class], flows.n_bytes[of_class]
+    source_group, target_group = graph.source_group[ranks[source]], graph.target_group[ranks[target]]
+    by_source, by_target = np.zeros((graph.n_sources, n)), np.zeros((n, graph.n_targets))
+    np.add.at(by_source, (source_group, target), sizes)
+    np.add.at(by_target, (source, target_group), sizes)
+    most = np.zeros((graph.n_sources, graph.n_targets))
+    np.maximum.at(most, (source_group, target_group), sizes)
+    return ClassTraffic(number, by_source, by_target, most, flows, routes, ranks)
 
 
 def _of_matrix(routes: Routes, number: int, ranks: Ints, matrix: Floats) -> ClassTraffic:

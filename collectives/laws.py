@@ -5,13 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 
+from collectives._alpha_beta import ALPHA_BETA, alpha_beta_seconds, nvls_all_reduce_busbw
+from collectives._shape_laws import (
+    hierarchical_all_gather_seconds,
+    hierarchical_all_to_all_seconds,
+    rail_aligned_all_to_all_seconds,
+    ring_across_domains_seconds,
+    torus_all_gather_seconds,
+    torus_all_to_all_seconds,
+)
+
 __all__ = [
+    "ALPHA_BETA",
     "all_to_all_across_domains_seconds",
     "all_to_all_seconds",
+    "alpha_beta_seconds",
     "expected_distinct_groups",
     "expert_all_to_all_seconds",
+    "hierarchical_all_gather_seconds",
+    "hierarchical_all_to_all_seconds",
     "multi_node_all_to_all_busbw",
+    "nvls_all_reduce_busbw",
+    "rail_aligned_all_to_all_seconds",
+    "ring_across_domains_seconds",
     "scale_up_to_scale_out_time",
+    "torus_all_gather_seconds",
+    "torus_all_to_all_seconds",
 ]
 
 

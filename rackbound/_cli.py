@@ -12,6 +12,7 @@ from rackbound import _catalogue_commands, _compare_command, _evaluate_command, 
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
 from rackbound._graphs import fabric_of, graph_of, ranks_on
 from rackbound._options import (
+    Algorithm,
     Batch,
     BatchPerGpu,
     Budget,
@@ -22,6 +23,7 @@ from rackbound._options import (
     Nodes,
     OneDomain,
     Overlap,
+    Pipelined,
     Routing,
     Settings,
     Suggest,
@@ -31,7 +33,7 @@ from rackbound._options import (
     workload_of,
 )
 from rackbound._output import emit_json, envelope, note, say
-from topo import Fabric, InputError, together
+from topo import Fabric, Fault, InputError, together
 
 __all__ = ["app", "main"]
 
@@ -66,28 +68,39 @@ def root(
 @app.command()
 def cost(
     design: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
-    kind: Annotated[str, typer.Argument(help="Collective: all_to_all or send.")],
-    n_bytes: Annotated[str, typer.Option("--bytes", help="nccl-tests' size: send buffer of one rank, with unit.")],
+    kind: Annotated[str, typer.Argument(help="Collective, as all_to_all, all_reduce, all_gather, broadcast, send.")],
+    n_bytes: Annotated[
+        str | None,
+        typer.Option(
+            "--bytes", help="nccl-tests' size: the larger of a rank's buffers, with unit; a barrier needs none."
+        ),
+    ] = None,
     domains: OneDomain = None,
     ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
     nodes: Nodes = None,
     suggest: Suggest = None,
+    algorithm: Algorithm = None,
+    pipelined: Pipelined = None,
     routing: Routing = "ecmp",
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Cost a collective on a design, hop by hop."""
     from collectives import cost as costed
+    from collectives import read_algorithm
     from topo.units import parse_quantity
 
-    size, graph, rule = together(
-        lambda: parse_quantity(n_bytes, "bytes", place="--bytes"),
+    if n_bytes is None and kind != "barrier":
+        raise InputError(Fault("--bytes", None, f"{kind} needs a size", "Write --bytes 1GB."))
+    size, graph, chosen, rule = together(
+        lambda: None if n_bytes is None else parse_quantity(n_bytes, "bytes", place="--bytes"),
         lambda: graph_of(design, domains, 1, overrides_of(settings)),
+        lambda: read_algorithm(algorithm) if algorithm and algorithm.endswith(".xml") else algorithm,
         lambda: routing_of(routing),
     )
-    chosen, nodes = ranks_on(graph, ranks, nodes, suggest)
+    team, nodes = ranks_on(graph, ranks, nodes, suggest)
     graph = Fabric.from_graph(graph)
-    result = costed(graph, kind, size, ranks=chosen, routing=rule)
+    result = costed(graph, kind, size, ranks=team, algorithm=chosen, pipelined=pipelined, routing=rule)
     inputs = {
         "design": design,
         "kind": kind,
@@ -95,6 +108,8 @@ def cost(
         "domains": len(graph.domain_sizes),
         "ranks": ranks,
         "nodes": nodes,
+        "algorithm": algorithm,
+        "pipelined": pipelined,
         "routing": routing,
     }
     if as_json:

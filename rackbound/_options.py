@@ -13,8 +13,9 @@ from topo import RULES, Fault, InputError, Tables, read
 from topo.units import parse_quantity
 
 __all__ = [
-    "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Json", "ModelName", "Nodes", "OneDomain", "Overlap",
-    "Routing", "Settings", "Suggest", "budget_seconds", "overrides_of", "routing_of", "workload_of",
+    "Algorithm", "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Json", "ModelName", "Nodes", "OneDomain",
+    "Overlap", "Pipelined", "Routing", "Settings", "Suggest", "budget_seconds", "overrides_of", "routing_of",
+    "workload_of",
 ]  # fmt: skip
 
 ModelName = Annotated[str, typer.Option("--model", help="Catalogue name or a Hugging Face config.json.")]
@@ -46,6 +47,14 @@ Suggest = Annotated[
     int | None, typer.Option(help="Take so many nodes that lie closest together, of --nodes or of all.")
 ]
 Overlap = Annotated[str, typer.Option(help="none: one operation after the other; full: all overlap.")]
+Algorithm = Annotated[
+    str | None,
+    typer.Option(help="Algorithm, an MSCCL .xml file, or best: the fastest that applies.  [default: the kind's own]"),
+]
+Pipelined = Annotated[
+    bool | None,
+    typer.Option("--pipelined/--phased", help="Phases overlap, or wait for each other.  [default: as the algorithm]"),
+]
 Routing = Annotated[
     str,
     typer.Option(

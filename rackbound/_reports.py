@@ -35,7 +35,14 @@ def cost_report(design: str, domains: int, cost: Cost) -> None:
         f" transfer + {format_quantity(cost.latency_seconds, 'seconds')} latency")  # fmt: skip
     say(f"  algbw {format_quantity(cost.algbw, 'bandwidth')}, busbw {format_quantity(cost.busbw, 'bandwidth')}")
     say(f"  remote share {cost.remote_share:.4g} of all bytes, {cost.remote_share_of_sent:.4g} without own chunks")
-    say(f"  routing {cost.routing}, algorithm {cost.algorithm}, profile {cost.profile}: wires only, no software\n")
+    phases = "overlapping" if cost.pipelined else "one after the other"
+    say(f"  routing {cost.routing}, algorithm {cost.algorithm} (phases {phases}), profile {cost.profile}: wires only, "
+        "no software\n")  # fmt: skip
+    if cost.tried:
+        order = sorted(cost.tried.items(), key=lambda row: row[1])
+        show_table("Algorithms tried", ("algorithm", "time", "against the best"),
+                   ((name, format_quantity(s, "seconds"), f"{s / cost.seconds:.4g}" if cost.seconds else "1")
+                    for name, s in order))  # fmt: skip
     show_table(
         "Links by class", ("class", "bytes", "utilisation", "busiest link", "its transfer time"),
         ((kind, format_quantity(load.n_bytes, "bytes"), f"{100 * load.utilisation:.3g} %", load.busiest,

@@ -43,6 +43,8 @@ from ._rules import RULES as RULES
 from ._valiant import Via as Via
 from ._write import WRITERS as WRITERS
 from ._write import write as write
+from ._xml import XmlElement as XmlElement
+from ._xml import parse_xml as parse_xml
 from .readers._kinds import READERS as READERS
 from .readers._reading import Reading as Reading
 from .readers._reading import Tables as Tables

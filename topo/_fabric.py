@@ -38,6 +38,8 @@ class Fabric:
         Index into `topo.NODE_KINDS`.
     forwards : (nodes,) bool
         Whether traffic of others may pass.
+    reduces, multicasts : (nodes,) bool
+        Switches with in-network reduction, with multicast.
     domain : (nodes,) int
         Scale-up domain, -1 for nodes outside every domain.
     host : (nodes,) int
@@ -79,6 +81,8 @@ class Fabric:
     labels: tuple[str, ...]
     node_kind: Ints
     forwards: NDArray[np.bool_]
+    reduces: NDArray[np.bool_]
+    multicasts: NDArray[np.bool_]
     domain: Ints
     host: Ints
     source: Ints
@@ -137,6 +141,8 @@ class Fabric:
             labels=tuple(index),
             node_kind=_ints(NODE_KINDS.index(kind) for _, kind in graph.nodes(data="kind")),
             forwards=np.array([_forwards(d) for _, d in graph.nodes(data=True)], dtype=bool),
+            reduces=np.array([bool(d) for _, d in graph.nodes(data="reduces")], dtype=bool),
+            multicasts=np.array([bool(d) for _, d in graph.nodes(data="multicasts")], dtype=bool),
             domain=domain,
             host=_ints(hosts[h] if h is not None else -1 for _, h in graph.nodes(data="host")),
             source=_ints(index[a] for a, _, _ in links),

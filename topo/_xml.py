@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from topo._errors import Fault, InputError
 
-__all__ = ["parse_xml"]
+__all__ = ["XmlElement", "parse_xml"]
 
 
-def parse_xml(text: bytes, file: str) -> Element:
+class XmlElement(Element):
+    """An element that knows the line it starts on."""
+
+    line: int = 0
+
+
+def parse_xml(text: bytes, file: str) -> XmlElement:
     """Return the root element of an XML document.
 
     Parameters
@@ -27,7 +33,7 @@ def parse_xml(text: bytes, file: str) -> Element:
         Text that is not well-formed, with its line; a declared, external or unknown
         entity, which could read files or grow without end.
     """
-    builder = TreeBuilder()
+    builder = TreeBuilder(element_factory=XmlElement)
     parser = expat.ParserCreate(namespace_separator="}")
     parser.buffer_text = True
 
@@ -39,9 +45,11 @@ def parse_xml(text: bytes, file: str) -> Element:
             )
         )
 
-    parser.StartElementHandler = lambda name, attributes: _drop(
-        builder.start(_qualified(name), {_qualified(key): value for key, value in attributes.items()})
-    )
+    def start(name: str, attributes: dict[str, str]) -> None:
+        named = {_qualified(key): value for key, value in attributes.items()}
+        cast(XmlElement, builder.start(_qualified(name), named)).line = parser.CurrentLineNumber
+
+    parser.StartElementHandler = start
     parser.EndElementHandler = lambda name: _drop(builder.end(_qualified(name)))
     parser.CharacterDataHandler = builder.data
     parser.EntityDeclHandler = refuse
@@ -55,7 +63,7 @@ def parse_xml(text: bytes, file: str) -> Element:
             raise
         line = f"line {getattr(error, 'lineno', 1)}"
         raise InputError(Fault(line, str(error), "is not well-formed XML", "Correct that line.", file)) from None
-    return builder.close()
+    return cast(XmlElement, builder.close())
 
 
 def _qualified(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -86,6 +87,34 @@ def test_a_product_costs_what_its_matrix_does(family: str, seed: int) -> None:
         assert getattr(folded, field) == close(getattr(plain, field))
     assert folded.remote_share == pytest.approx(plain.remote_share, rel=RTOL, abs=1e-12)
     assert folded.bottleneck_kind == plain.bottleneck_kind
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_a_list_of_flows_costs_what_its_matrix_does(family: str, seed: int) -> None:
+    dice = Dice(seed)
+    graph = FAMILIES[family](dice)
+    assume(not topo.check(graph))
+    ranks, rows = traffic(dice, gpus_of(graph))
+    matrix = np.array(rows)
+    np.fill_diagonal(matrix, 0.0)
+    assume(matrix.any())
+    plain = collectives.schedule("all_to_all_v", graph, matrix, ranks=ranks)
+    source, target = np.nonzero(matrix)
+    flows = collectives.Flows(source, target, matrix[source, target], len(ranks))
+    np.testing.assert_array_equal(flows.matrix, matrix)
+    listed = replace(plain, phases=(collectives.Phase(flows),))
+    try:
+        slow = collectives.cost(graph, plain)
+    except InputError as error:
+        with pytest.raises(InputError, match=re.escape(str(error))):
+            collectives.cost(graph, listed)
+        return
+    fast = collectives.cost(graph, listed)
+    np.testing.assert_allclose(fast.loads, slow.loads, rtol=RTOL, atol=0.0)
+    assert (fast.seconds, fast.remote_share) == (close(slow.seconds), close(slow.remote_share))
+    assert (fast.bottleneck, fast.assumptions) == (slow.bottleneck, slow.assumptions)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

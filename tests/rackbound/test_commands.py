@@ -38,6 +38,39 @@ def test_cost_of_two_racks() -> None:
     assert results["remote_share_of_sent"] == pytest.approx(72 / 143, rel=1e-12)
 
 
+def test_cost_of_the_best_algorithm() -> None:
+    asked = ("cost", "hgx-h100-8", "all_reduce", "--bytes", "1GB", *STILL)
+    best = run(*asked, "--algorithm", "best", "--json").answer
+    assert best["inputs"]["algorithm"] == "best"
+    assert best["results"]["algorithm"] == "nvls"
+    # NVLS on 8 GPUs: busbw 2 (p - 1)/(p + 1) = 1.556 times the link of 450 GB/s
+    assert best["results"]["busbw"] == pytest.approx(450e9 * 14 / 9, rel=1e-12)
+    assert best["results"]["tried"]["ring"] == pytest.approx(14 / 8 * 1e9 / 450e9, rel=1e-12)
+    said = run(*asked, "--algorithm", "best").out
+    assert "algorithm nvls (phases overlapping)" in said
+    assert "best of 8 algorithms that apply: nvls, 1.556 times as fast as the next, " in said
+    assert "algorithm ring (phases one after the other)" in run(*asked).out
+
+
+def test_cost_of_an_algorithm_file(tmp_path: Path) -> None:
+    def gpu(i: int) -> str:
+        steps = [("s", 1 - i), ("rrc", i), ("s", i), ("r", 1 - i)]
+        rows = (
+            f'<step s="{k}" type="{kind}" srcbuf="i" srcoff="{at}" dstbuf="i" dstoff="{at}" cnt="1" depid="-1" '
+            'deps="-1"/>'
+            for k, (kind, at) in enumerate(steps)
+        )
+        return f'<gpu id="{i}"><tb id="0" send="{1 - i}" recv="{1 - i}" chan="0">{"".join(rows)}</tb></gpu>'
+
+    path = tmp_path / "pair.xml"
+    head = '<algo name="pair" coll="allreduce" ngpus="2" nchunksperloop="2" inplace="1">'
+    path.write_text(f"{head}{gpu(0)}{gpu(1)}</algo>")
+    asked = ("cost", "hgx-h100-8", "all_reduce", "--bytes", "1GB", "--ranks", "2", *STILL, "--algorithm", str(path))
+    assert run(*asked, "--json").answer["results"]["seconds"] == pytest.approx(1e9 / 450e9, rel=1e-12)
+    path.write_text(f"{head}{gpu(0)}\n{gpu(1).replace('rrc', 'rrx')}</algo>")
+    assert f"{path}: line 2, type = 'rrx': is no step type" in run(*asked).err
+
+
 def test_step_in_words() -> None:
     said = run("step", "gb200-nvl72", "--model", "deepseek-v3").out
     assert said.startswith("deepseek-v3 on gb200-nvl72 x 1, EP 72, PP 1, 114 sequences per GPU, context 4096:")

@@ -189,3 +189,11 @@ def test_planes_tiers_and_ports_are_kept() -> None:
     assert [int(fabric.radix[at[node]]) for node in ("d0/gpu0", "leaf0")] == [0, 64]
     hurt = Fabric.from_graph(topo.fail(topo.load("hgx-h100-8"), switches=["d0/switch1"]))
     assert hurt.planes[hurt.labels.index("d0/switch")] == 3
+
+
+def test_what_switches_can_do() -> None:
+    rack = Fabric.from_graph(topo.load("hgx-h100-8"))
+    switch = rack.labels.index("d0/switch")
+    assert rack.reduces[switch]
+    assert rack.multicasts[switch]
+    assert not rack.reduces[rack.ranks].any()
