@@ -17,11 +17,14 @@ from typing import Any
 import networkx as nx
 
 from topo._check import EDGE_KINDS, TIERS
+from topo._columns import Columns, Rows
 from topo._design import Design
 from topo._planes import folded_planes, lane_count
 
 __all__ = ["Bill", "bill_of", "state_units"]
 
+#: Price and power of a node or of a lane of an edge.
+_UNIT = ("price", "power")
 _NAMES = {"gpu": "GPUs", "host": "hosts", "nic": "NICs", "cpu": "CPUs"}
 #: Class of part, units a row stands for, price and power of one.
 _Row = tuple[str, float, float | None, float | None]
@@ -36,11 +39,10 @@ class Bill:
     power: float | None
 
 
-def bill_of(graph: nx.Graph[str]) -> dict[str, Bill]:
+def bill_of(columns: Columns) -> dict[str, Bill]:
     """Return class of part -> `Bill`: GPUs, switches by tier, NICs, cables by kind of edge."""
-    alike = Counter(chain(_nodes(graph), _edges(graph)))
     rows: dict[str, list[_Row]] = {}
-    for (name, units, price, power), times in alike.items():
+    for (name, units, price, power), times in chain(_nodes(columns), _edges(columns)):
         rows.setdefault(name, []).append((name, units * times, price, power))
     return {
         name: Bill(round(sum(row[1] for row in rows[name])), _total(rows[name], 2), _total(rows[name], 3))
@@ -71,22 +73,40 @@ def _state(data: dict[str, Any], table: Any, key: str, name: str) -> None:
             data[name + what] = value
 
 
-def _nodes(graph: nx.Graph[str]) -> Iterator[_Row]:
-    chips = graph.graph.get("chips", {})
-    for _, data in graph.nodes(data=True):
-        kind, chip = data["kind"], chips.get(data.get("chip"), {})
-        name = _NAMES.get(kind) or f"{data.get('tier', '')} switches".strip()
-        units = sum(lanes > 0 for lanes in folded_planes(data)) if kind == "switch" else 1
-        yield name, units, data.get("price", chip.get("price")), data.get("power", chip.get("power"))
+def _nodes(columns: Columns) -> Iterator[tuple[_Row, int]]:
+    """Yield the kinds of rows that nodes make, and how many of each."""
+    chips, nodes = columns.graph.get("chips", {}), columns.nodes
+    of_chips = [
+        [data[key] if key in data else chips.get(data.get("chip"), {}).get(key) for data in nodes] for key in _UNIT
+    ]
+    units = [sum(n > 0 for n in folded_planes(data)) if data["kind"] == "switch" else 1 for data in nodes]
+    alike = Counter(zip(nodes.column("kind"), nodes.column("tier", ""), units, *of_chips, strict=True))
+    for (kind, tier, planes, price, power), times in alike.items():
+        yield (_NAMES.get(kind) or f"{tier or ''} switches".strip(), planes, price, power), times
 
 
-def _edges(graph: nx.Graph[str]) -> Iterator[_Row]:
-    for a, b, data in graph.edges(data=True):
-        if graph.is_directed() and a > b and graph.has_edge(b, a):
-            continue  # the same cable, the other way
-        yield f"{data['kind']} cables", lane_count(data), data.get("price"), data.get("power")
-        if "nic" in data or "nic_price" in data or "nic_power" in data:
-            yield "NICs", data.get("nics", 1), data.get("nic_price"), data.get("nic_power")
+def _edges(columns: Columns) -> Iterator[tuple[_Row, int]]:
+    """Yield the same of edges: cables, then NICs."""
+    cables = _cables(columns)
+    alike = Counter(zip(*(cables.column(key) for key in ("kind", *_UNIT)), cables.column("lanes", 1), strict=True))
+    for (kind, price, power, lanes), times in alike.items():
+        yield (f"{kind} cables", int(lanes), price, power), times
+    nics = Rows(data for data in cables if "nic" in data or "nic_price" in data or "nic_power" in data)
+    of_nics = Counter(zip(nics.column("nics", 1), nics.column("nic_price"), nics.column("nic_power"), strict=True))
+    for (units, price, power), times in of_nics.items():
+        yield ("NICs", units, price, power), times
+
+
+def _cables(columns: Columns) -> Rows:
+    """Return the edges, of the two directions of a cable one."""
+    if not columns.directed:
+        return columns.edges
+    ends, labels = list(map(tuple, columns.ends.tolist())), columns.labels
+    there = set(ends)
+    return Rows(
+        data for (a, b), data in zip(ends, columns.edges, strict=True)
+        if not (labels[a] > labels[b] and (b, a) in there)
+    )  # fmt: skip
 
 
 def _total(rows: Iterable[tuple[Any, ...]], column: int) -> float | None:

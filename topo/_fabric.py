@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from topo._bill import Bill, bill_of
 from topo._cables import by_port, unfolded
-from topo._check import EDGE_KINDS, NODE_KINDS, rank_nodes, require, scale_up_components
+from topo._check import EDGE_KINDS, NODE_KINDS, require
 from topo._errors import Fault, InputError, suggest
 from topo._marks import Marks, marks_of
 from topo._planes import folded_planes
@@ -126,42 +126,35 @@ class Fabric:
         """
         if isinstance(graph, Fabric):
             return graph
-        require(graph)
-        index = {label: i for i, label in enumerate(graph)}
-        links = list(_directed(graph))
-        data = [d for _, _, d in links]
-        ranks = rank_nodes(graph)
-        domain = np.full(len(index), -1, dtype=np.intp)
-        for number, component in enumerate(_in_rank_order(scale_up_components(graph), ranks)):
-            domain[[index[node] for node in component]] = number
-        hosts = {
-            name: i for i, name in enumerate(dict.fromkeys(h for _, h in graph.nodes(data="host") if h is not None))
-        }
+        columns = require(graph)
+        nodes, edges, ways = columns.nodes, columns.edges, 1 if columns.directed else 2
+        ends = np.hstack([columns.ends, columns.ends[:, ::-1]][:ways]).reshape(-1, 2)
+        hosts = nodes.column("host")
         view = cls(
-            labels=tuple(index),
-            node_kind=_ints(NODE_KINDS.index(kind) for _, kind in graph.nodes(data="kind")),
-            forwards=np.array([_forwards(d) for _, d in graph.nodes(data=True)], dtype=bool),
-            reduces=np.array([bool(d) for _, d in graph.nodes(data="reduces")], dtype=bool),
-            multicasts=np.array([bool(d) for _, d in graph.nodes(data="multicasts")], dtype=bool),
-            domain=domain,
-            host=_ints(hosts[h] if h is not None else -1 for _, h in graph.nodes(data="host")),
-            source=_ints(index[a] for a, _, _ in links),
-            target=_ints(index[b] for _, b, _ in links),
-            bandwidth=np.array([d["bandwidth"] for d in data], dtype=np.float64),
-            latency=np.array([d["latency"] for d in data], dtype=np.float64),
-            link_kind=_ints(EDGE_KINDS.index(d["kind"]) for d in data),
-            lanes=_ints(d.get("lanes", 1) for d in data),
-            tier=tuple(str(d.get("tier", "")) for _, d in graph.nodes(data=True)),
-            plane_lanes=tuple(tuple(folded_planes(d)) for _, d in graph.nodes(data=True)),
-            radix=_ints(d.get("radix", 0) for _, d in graph.nodes(data=True)),
-            ranks=_ints(index[node] for node in ranks),
+            labels=tuple(columns.labels),
+            node_kind=_indices(nodes.column("kind"), NODE_KINDS),
+            forwards=np.array([_forwards(data) for data in nodes]),
+            reduces=np.array(list(map(bool, nodes.column("reduces")))),
+            multicasts=np.array(list(map(bool, nodes.column("multicasts")))),
+            domain=columns.domains,
+            host=_indices(hosts, [host for host in dict.fromkeys(hosts) if host is not None]),
+            source=ends[:, 0].copy(),
+            target=ends[:, 1].copy(),
+            bandwidth=np.repeat(np.array(edges.column("bandwidth"), dtype=np.float64), ways),
+            latency=np.repeat(np.array(edges.column("latency"), dtype=np.float64), ways),
+            link_kind=np.repeat(_indices(edges.column("kind"), EDGE_KINDS), ways),
+            lanes=np.repeat(np.array(edges.column("lanes", 1), dtype=np.intp), ways),
+            tier=tuple(str(tier or "") for tier in nodes.column("tier")),
+            plane_lanes=tuple(tuple(folded_planes(data)) for data in nodes),
+            radix=np.array(nodes.column("radix", 0), dtype=np.intp),
+            ranks=columns.ranks,
             chips=deepcopy(dict(graph.graph.get("chips", {}))),
-            chip=tuple(graph.nodes[node].get("chip") or "" for node in ranks),
-            coordinates=tuple(tuple(graph.nodes[node].get("coordinates") or ()) for node in ranks),
-            bill=bill_of(graph),
+            chip=tuple(nodes[rank].get("chip") or "" for rank in columns.ranks),
+            coordinates=tuple(tuple(nodes[rank].get("coordinates") or ()) for rank in columns.ranks),
+            bill=bill_of(columns),
             name=str(graph.graph.get("name", "")),
             assumptions=tuple(graph.graph.get("assumptions", ())),
-            marks=marks_of(graph),
+            marks=marks_of(columns),
         )
         for array in vars(view).values():
             if isinstance(array, np.ndarray):
@@ -286,20 +279,15 @@ def _ints(values: Iterable[int]) -> Ints:
     return np.fromiter(values, dtype=np.intp)
 
 
+def _indices(values: Iterable[Any], known: Sequence[Any]) -> Ints:
+    """Place of every value among the known ones, -1 for one that is not."""
+    place = {value: i for i, value in enumerate(known)}
+    return _ints(place.get(value, -1) for value in values)
+
+
 def _forwards(data: dict[str, Any]) -> bool:
-    return bool(data.get("forwards", data["kind"] == "switch"))
-
-
-def _directed(graph: nx.Graph[str]) -> Iterable[tuple[str, str, dict[str, Any]]]:
-    for a, b, data in graph.edges(data=True):
-        yield a, b, data
-        if not graph.is_directed():
-            yield b, a, data
-
-
-def _in_rank_order(components: list[set[str]], ranks: list[str]) -> list[set[str]]:
-    place = {node: i for i, node in enumerate(ranks)}
-    return sorted(components, key=lambda c: min((place[node] for node in c if node in place), default=len(place)))
+    stated = data.get("forwards")
+    return data["kind"] == "switch" if stated is None else bool(stated)
 
 
 def _equal_shares(n: int, sizes: Ints) -> list[int]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import networkx as nx
-
+from topo._columns import Columns, Rows
 from topo._errors import Fault, InputError
 
 __all__ = ["Marks", "marks_of"]
@@ -50,7 +49,7 @@ class Marks:
     shape: str = ""
 
 
-def marks_of(graph: nx.Graph[str]) -> Marks:
+def marks_of(columns: Columns) -> Marks:
     """Read the marks of a graph; an undirected edge is two directed links in a row, as in `Fabric`.
 
     Raises
@@ -60,22 +59,25 @@ def marks_of(graph: nx.Graph[str]) -> Marks:
     """
     faults: list[Fault] = []
     nodes = {
-        key: dict(_read(_stated(graph.nodes(data=key)), read, rule, faults, f"node {{!r}} {key}"))
+        key: dict(_read(_stated(columns.nodes, key, columns.labels), read, rule, faults, f"node {{!r}} {key}"))
         for key, (read, rule) in _NODE_MARKS.items()
     }
     numbers = {name: i for i, name in enumerate(dict.fromkeys(nodes["group"].values()))}
-    both = 1 if graph.is_directed() else 2
+    both = 1 if columns.directed else 2
     edges: dict[str, dict[int, Any]] = {}
     for key, (read, rule) in _EDGE_MARKS.items():
         stated = (
-            (row, (a, b), (data[key], int(data.get("lanes", 1))))
-            for row, (a, b, data) in enumerate(graph.edges(data=True))
-            if data.get(key) is not None
+            (
+                row,
+                tuple(columns.labels[end] for end in columns.ends[row]),
+                (value, int(columns.edges[row].get("lanes", 1))),
+            )
+            for row, _, value in _stated(columns.edges, key, columns.ends)
         )
         edges[key] = dict(_read(stated, read, rule, faults, f"edge {{!r}} {key}"))
     if faults:
         raise InputError(*faults)
-    shape = graph.graph.get("shape")
+    shape = columns.graph.get("shape")
     return Marks(
         coordinates=nodes["coordinates"],
         group={node: numbers[name] for node, name in nodes["group"].items()},
@@ -91,8 +93,11 @@ def marks_of(graph: nx.Graph[str]) -> Marks:
     )  # fmt: skip
 
 
-def _stated(values: Any) -> Iterator[tuple[int, str, Any]]:
-    return ((i, node, value) for i, (node, value) in enumerate(values) if value is not None)
+def _stated(rows: Rows, key: str, names: Iterable[Any]) -> Iterator[tuple[int, Any, Any]]:
+    if key not in rows.keys:
+        return iter(())
+    named = enumerate(zip(names, rows.column(key), strict=True))
+    return ((i, name, value) for i, (name, value) in named if value is not None)
 
 
 def _read(

@@ -194,3 +194,32 @@ def test_planes_and_radix(key: str, value: object) -> None:
     assert places(graph) == {f"node 'd0/switch' {key}"}
     with pytest.raises(InputError):
         topo.measure(graph)
+
+
+def test_one_wrong_value_among_equal_ones_is_found() -> None:
+    graph = topo.load("hgx-h100-8", 2)
+    graph.nodes["d1/gpu3"]["forwards"] = 0  # equal to False, which the others have
+    graph.edges["d0/gpu1", "d0/switch"]["lanes"] = True
+    graph.edges["d1/gpu1", "d1/switch"]["lanes"] = 18.0
+    assert [fault.place for fault in check(graph)] == [
+        "node 'd1/gpu3' forwards",
+        "edge 'd0/gpu1' - 'd0/switch' lanes",
+        "edge 'd1/gpu1' - 'd1/switch' lanes",
+    ]
+
+
+def test_faults_follow_the_nodes_and_edges_of_the_graph() -> None:
+    graph = topo.load("hgx-h100-8")
+    for gpu in ("d0/gpu5", "d0/gpu2"):
+        graph.nodes[gpu].update(kind="gpuu", tier="top", rank="first")
+        graph.edges[gpu, "d0/switch"].update(latency=None, bandwidth=0.0)
+    assert [fault.place for fault in check(graph)] == [
+        *(f"node 'd0/gpu{i}' {key}" for i in (2, 5) for key in ("kind", "tier", "rank")),
+        *(f"edge 'd0/gpu{i}' - 'd0/switch' {key}" for i in (2, 5) for key in ("bandwidth", "latency")),
+    ]
+
+
+def test_an_unhashable_value_is_told_not_raised() -> None:
+    graph = pair()
+    graph.nodes["a"].update(host=[1], tier=["leaf"])
+    assert places(graph) == {"node 'a' host", "node 'a' tier"}

@@ -197,3 +197,14 @@ def test_what_switches_can_do() -> None:
     assert rack.reduces[switch]
     assert rack.multicasts[switch]
     assert not rack.reduces[rack.ranks].any()
+
+
+def test_an_attribute_that_is_none_is_left_out() -> None:
+    graph = domains(2, 2)
+    plain = Fabric.from_graph(graph)
+    for key in ("forwards", "tier", "domain", "host", "chip", "rank"):
+        nx.set_node_attributes(graph, None, key)
+    fabric = Fabric.from_graph(graph)
+    assert fabric.forwards.tolist() == plain.forwards.tolist()
+    assert set(fabric.tier) == {""}
+    assert fabric.rank_labels == plain.rank_labels
