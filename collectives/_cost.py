@@ -272,13 +272,12 @@ def _class_loads(fabric: Fabric, loads: Floats, seconds: float) -> dict[str, Cla
 
 def _fallen_through(routes: Routes, plan: Schedule) -> list[str]:
     """Say how many pairs inside one host have no scale-up path."""
-    if not routes.any_fallen:
+    source, target = routes.fallen
+    row = np.full(routes.fabric.n_ranks, -1)
+    row[plan.ranks] = np.arange(len(plan.ranks))
+    taking_part = (row[source] >= 0) & (row[target] >= 0)
+    source, target = row[source[taking_part]], row[target[taking_part]]
+    if not len(source):
         return []
-    host = routes.fabric.host[routes.fabric.ranks[plan.ranks]]
-    together = (host[:, None] == host[None, :]) & (host[:, None] >= 0)
-    pair_class = routes.pair_class[np.ix_(plan.ranks, plan.ranks)]
-    sent, n = np.zeros(together.shape, dtype=bool), len(host)
-    for phase in plan.phases:
-        sent |= phase.n_bytes[:n, :n] > 0
-    fallen = int((together & sent & (pair_class > 0)).sum())
+    fallen = int(np.logical_or.reduce([phase.sends(source, target) for phase in plan.phases]).sum())
     return [f"{fallen} ordered pairs inside a host have no scale-up path and take the next class"] if fallen else []

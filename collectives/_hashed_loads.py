@@ -20,7 +20,7 @@ class HashedFlows:
 
     def __init__(self, routed: ClassRoutes, hashing: Hash, ranks: Ints, traffic: ClassTraffic) -> None:
         graph = routed.graph
-        n_bytes = traffic.by_source[ranks]
+        n_bytes = traffic.to_ranks(np.arange(len(ranks)))[ranks]
         row, column = np.nonzero(n_bytes)
         pairs = hashing.queue_pairs
         self.source, self.target = np.repeat(ranks[row], pairs), np.repeat(ranks[column], pairs)

@@ -7,6 +7,7 @@ links get their loads from its own row or column.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from collectives._flows import CELLS, PathTerm, propagate
 from collectives._hashed_loads import HashedFlows
 from collectives._records import Flows, Outer
-from collectives._traffic import ClassTraffic, grouped, split_by_class
+from collectives._traffic import ClassTraffic, split_by_class
 from collectives._via_loads import ViaFlows
 from topo import ClassRoutes, Routes
 
@@ -90,33 +91,34 @@ class _ClassFlows:
 
     def add(self, loads: Floats, least: Floats) -> None:
         """Add the loads and lower the least latencies, links of transit, targets and sources."""
-        step = max(1, CELLS // max(1, len(self.graph.tail)))
-        to_group = grouped(self.traffic.by_source.T, self.target_group, self.graph.n_targets, np.add)
-        groups = np.flatnonzero(to_group.any(axis=1))
-        for first in range(0, len(groups), step):
-            self._add_transit(groups[first : first + step], to_group, loads, least)
-        if self.graph.single_last_links:
-            self._add_single_targets(loads, least)
-        elif self.graph.target_edge.shape[1]:
-            for first in range(0, len(self.ranks), step):
-                self._add_targets(np.arange(first, min(first + step, len(self.ranks))), loads, least)
-        self._add_sources(loads, least)
-
-    def _add_transit(self, groups: Ints, to_group: Floats, loads: Floats, least: Floats) -> None:
-        """Work out links between switches: all of a group's targets share their routes up to the last link."""
         graph = self.graph
-        transit = np.flatnonzero(graph.link >= 0)
-        if not len(transit):
-            return
-        flow, through = self._propagate(groups, to_group[groups])
-        np.add.at(loads, graph.link[transit], flow[:, transit].sum(axis=0))
-        np.minimum.at(least, graph.link[transit], through[:, transit].min(axis=0, initial=np.inf))
+        groups = np.flatnonzero(self.traffic.between.any(axis=0))
+        for some in _runs(groups, len(graph.tail)):
+            self._add_transit(some, loads, least)
+        everyone = np.arange(len(self.ranks))
+        if graph.single_last_links:
+            for some in _runs(everyone, graph.n_sources):
+                self._add_single_targets(some, loads, least)
+        elif graph.target_edge.shape[1]:
+            for some in _runs(everyone, len(graph.tail)):
+                self._add_targets(some, loads, least)
+        for some in _runs(everyone, graph.n_targets):
+            self._add_sources(some, loads, least)
 
-    def _add_single_targets(self, loads: Floats, least: Floats) -> None:
+    def _add_transit(self, groups: Ints, loads: Floats, least: Floats) -> None:
+        """Work out links between switches: all of a group's targets share their routes up to the last link."""
+        edge, link = self.graph.through_edge, self.graph.through_link
+        if not len(link):
+            return
+        flow, through = self._propagate(groups, self.traffic.between[:, groups].T)
+        np.add.at(loads, link, (flow.sum(axis=0) / self.graph.members)[edge])
+        np.minimum.at(least, link, through.min(axis=0, initial=np.inf)[edge])
+
+    def _add_single_targets(self, targets: Ints, loads: Floats, least: Floats) -> None:
         """Read off targets with one last link: all that reaches them comes over it."""
-        graph, by_source = self.graph, self.traffic.by_source
-        link = graph.target_link[self.ranks, 0]
-        late = self.routed.latency_to_target[self.target_group][:, : graph.n_sources].T
+        graph, by_source = self.graph, self.traffic.to_ranks(targets)
+        link = graph.target_link[self.ranks[targets], 0]
+        late = self.routed.latency_to_target[self.target_group[targets]][:, : graph.n_sources].T
         own = link >= 0
         np.add.at(loads, link[own], by_source.sum(axis=0)[own])
         np.minimum.at(least, link[own], np.where(by_source > 0, late, np.inf).min(axis=0)[own])
@@ -124,11 +126,11 @@ class _ClassFlows:
     def _add_targets(self, targets: Ints, loads: Floats, least: Floats) -> None:
         """Work out the last links of targets that have several."""
         graph = self.graph
-        flow, through = self._propagate(self.target_group[targets], self.traffic.by_source[:, targets].T)
+        flow, through = self._propagate(self.target_group[targets], self.traffic.to_ranks(targets).T)
         rows = np.arange(len(targets))[:, None]
         edge, link = graph.target_edge[self.ranks[targets]], graph.target_link[self.ranks[targets]]
         own = edge >= 0
-        np.add.at(loads, link[own], flow[rows, edge][own])
+        np.add.at(loads, link[own], (flow[rows, edge] / graph.members[edge])[own])
         np.minimum.at(least, link[own], through[rows, edge][own])
 
     def _propagate(self, group: Ints, sent: Floats) -> tuple[Floats, Floats]:
@@ -137,14 +139,14 @@ class _ClassFlows:
         at_node[:, : self.graph.n_sources] = sent
         return propagate(self.routed, group, at_node)
 
-    def _add_sources(self, loads: Floats, least: Floats) -> None:
-        graph, share = self.graph, self.routed.share
-        beyond = self.routed.latency_to_target
+    def _add_sources(self, sources: Ints, loads: Floats, least: Floats) -> None:
+        graph, by_target = self.graph, self.traffic.from_ranks(sources)
+        share, beyond = self.routed.share, self.routed.latency_to_target
         for k in range(graph.source_edge.shape[1]):
-            edge, link = graph.source_edge[self.ranks, k], graph.source_link[self.ranks, k]
+            edge, link = graph.source_edge[self.ranks[sources], k], graph.source_link[self.ranks[sources], k]
             rows = np.flatnonzero(edge >= 0)
             edge, link = edge[rows], link[rows]
-            moved = self.traffic.by_target[rows] * share[:, edge].T
+            moved = by_target[rows] * (share[:, edge] / graph.members[edge]).T
             np.add.at(loads, link, moved.sum(axis=1))
             late = np.where(moved > 0, graph.latency[edge][:, None] + beyond[:, graph.head[edge]].T, np.inf)
             np.minimum.at(least, link, late.min(axis=1))
@@ -161,3 +163,9 @@ class _ClassFlows:
         columns = np.flatnonzero(self.target_group == labels.target[i])
         r, d = self.traffic.pair(rows, columns, float(n_bytes[i]))
         return PathTerm(float(labels.latency[i]), float(transfer[i]), int(self.ranks[r]), int(self.ranks[d]))
+
+
+def _runs(numbers: Ints, cells: int) -> Iterator[Ints]:
+    """Yield numbers run by run, so that a row of so many cells for each of a run fits."""
+    step = max(1, CELLS // max(1, cells))
+    return (numbers[first : first + step] for first in range(0, len(numbers), step))

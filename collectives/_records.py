@@ -120,6 +120,16 @@ class Phase:
         """The traffic of one repeat as a matrix, (n, n) float [bytes]."""
         return self.traffic if isinstance(self.traffic, np.ndarray) else self.traffic.matrix
 
+    def sends(self, rows: Ints, columns: Ints) -> NDArray[np.bool_]:
+        """Return whether anything is sent between some pairs."""
+        traffic = self.traffic
+        if isinstance(traffic, Outer):
+            return (traffic.sent[rows] > 0) & (traffic.received[columns] > 0)
+        if isinstance(traffic, Flows):
+            return np.isin(rows * traffic.ends + columns, traffic.source * traffic.ends + traffic.target)
+        found: NDArray[np.bool_] = traffic[rows, columns] > 0
+        return found
+
     def totals(self, home: Ints) -> tuple[float, float, float]:
         """Return all bytes, those a rank keeps, and those that leave their home, in all repeats [bytes]."""
         traffic = self.traffic

@@ -6,14 +6,16 @@ all-to-alls. A product is never written out: everything is summed over groups of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
 
-from collectives._records import Flows, Outer, Reals
+from collectives._records import Flows, Outer
 from topo import Fault, InputError, Routes
 
 __all__ = ["ClassTraffic", "split_by_class"]
@@ -34,12 +36,12 @@ class ClassTraffic:
     ----------
     number : int
         The class, as in ``routes.classes``.
-    by_source : (source groups, n) float
-        Bytes from every source group to every rank.
-    by_target : (n, target groups) float
-        Bytes from every rank to every target group.
-    most : (source groups, target groups) float
-        The largest message between two groups.
+    to_ranks : callable
+        Bytes from every source group to some columns, (source groups, columns) float.
+    from_ranks : callable
+        Bytes from some rows to every target group, (rows, target groups) float.
+    between, most : (source groups, target groups) float
+        Bytes between two groups in all, and in the largest message.
     whole : (n, n) float, Outer or Flows
         The phase's traffic.
     routes : Routes
@@ -49,8 +51,9 @@ class ClassTraffic:
     """
 
     number: int
-    by_source: Floats
-    by_target: Floats
+    to_ranks: Callable[[Ints], Floats]
+    from_ranks: Callable[[Ints], Floats]
+    between: Floats
     most: Floats
     whole: Floats | Outer | Flows
     routes: Routes
@@ -61,14 +64,14 @@ class ClassTraffic:
         if isinstance(self.whole, Flows):
             f = self.whole
             there = np.isin(f.source, rows) & np.isin(f.target, columns) & (f.n_bytes == size)
-            there &= self.routes.pair_class[self.ranks[f.source], self.ranks[f.target]] == self.number
+            there &= self.routes.class_between(self.ranks[f.source], self.ranks[f.target]) == self.number
             first = np.flatnonzero(there)[0]
             return int(f.source[first]), int(f.target[first])
         if isinstance(self.whole, Outer):
-            sizes: Reals = np.outer(self.whole.sent[rows], self.whole.received[columns])
+            sizes: NDArray[Any] = np.outer(self.whole.sent[rows], self.whole.received[columns])
         else:
             sizes = self.whole[np.ix_(rows, columns)]
-        of_class = self.routes.pair_class[np.ix_(self.ranks[rows], self.ranks[columns])] == self.number
+        of_class = self.routes.class_between(self.ranks[rows][:, None], self.ranks[columns]) == self.number
         i, j = np.argwhere(of_class & (sizes == size))[0]
         return int(rows[i]), int(columns[j])
 
@@ -84,28 +87,42 @@ def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows)
     numbers = range(len(routes.classes))
     if isinstance(traffic, Flows):
         flows = traffic
-        of_flow = routes.pair_class[ranks[flows.source], ranks[flows.target]]
-        _require_paths(routes, ranks, flows.source[of_flow == -1], flows.target[of_flow == -1])
+        of_flow = routes.class_between(ranks[flows.source], ranks[flows.target])
+        cut = np.flatnonzero(of_flow == -1)
+        if len(cut):
+            raise _no_path(routes, ranks[[flows.source[cut[0]], flows.target[cut[0]]]], len(cut))
         present = (number for number in numbers if (of_flow == number).any())
         parts = (_of_flows(routes, number, ranks, flows, of_flow == number) for number in present)
-    elif isinstance(traffic, Outer) and routes.all_joined and traffic.sizes <= _MOST_SIZES:
-        product = traffic
-        parts = (_of_product(routes, number, ranks, product) for number in numbers)
+    elif isinstance(traffic, Outer) and traffic.sizes <= _MOST_SIZES:
+        views = [_ProductView(routes, number, ranks, traffic) for number in numbers]
+        _require_all(routes, ranks, traffic, sum(float(view.pairs.sum()) for view in views))
+        parts = (view.traffic() for view in views)
     else:
+        pair_class = routes.class_between(ranks[:, None], ranks)
         matrix: Floats = traffic.matrix if isinstance(traffic, Outer) else traffic
-        pair_class = routes.pair_class[np.ix_(ranks, ranks)]
-        _require_paths(routes, ranks, *np.nonzero((pair_class == -1) & (matrix > 0)))
+        lost = np.argwhere((pair_class == -1) & (matrix > 0))
+        if len(lost):
+            raise _no_path(routes, ranks[lost[0]], len(lost))
         parts = (_of_matrix(routes, number, ranks, np.where(pair_class == number, matrix, 0.0)) for number in numbers)
-    yield from (part for part in parts if part.by_source.any())
+    yield from (part for part in parts if part.most.any())
 
 
-def _require_paths(routes: Routes, ranks: Ints, source: Ints, target: Ints) -> None:
-    if len(source):
-        first, second = int(ranks[source[0]]), int(ranks[target[0]])
-        a, b = routes.fabric.rank_labels[first], routes.fabric.rank_labels[second]
-        rule = f"has no path for {len(source)} pairs of ranks, the first {a} to {b}: {routes.why(first, second)}"
-        cure = "Join them, leave those ranks out, or take an algorithm that relays (rail_aligned, hierarchical)."
-        raise InputError(Fault("graph", routes.fabric.name, rule, cure))
+def _no_path(routes: Routes, pair: Ints, pairs: int) -> InputError:
+    a, b = (routes.fabric.rank_labels[rank] for rank in pair)
+    why = routes.why(int(pair[0]), int(pair[1]))
+    rule = f"has no path for {pairs} pairs of ranks, the first {a} to {b}: {why}"
+    cure = "Join them, leave those ranks out, or take an algorithm that relays (rail_aligned, hierarchical)."
+    return InputError(Fault("graph", routes.fabric.name, rule, cure))
+
+
+def _require_all(routes: Routes, ranks: Ints, product: Outer, joined: float) -> None:
+    """Refuse a product some of whose pairs are of no class; `joined` of them are of one."""
+    sends, receives = product.sent > 0, product.received > 0
+    cut = int(sends.sum()) * int(receives.sum()) - int((sends & receives).sum()) - round(joined)
+    for row in np.flatnonzero(sends) if cut else ():
+        lost = np.flatnonzero((routes.class_between(ranks[row], ranks) == -1) & receives)
+        if len(lost):
+            raise _no_path(routes, ranks[[row, lost[0]]], cut)
 
 
 def _of_flows(routes: Routes, number: int, ranks: Ints, flows: Flows, of_class: Bools) -> ClassTraffic:
@@ -113,12 +130,15 @@ def _of_flows(routes: Routes, number: int, ranks: Ints, flows: Flows, of_class: 
     graph, n = routes.classes[number].graph, len(ranks)
     source, target, sizes = flows.source[of_class], flows.target[of_class], flows.n_bytes[of_class]
     source_group, target_group = graph.source_group[ranks[source]], graph.target_group[ranks[target]]
-    by_source, by_target = np.zeros((graph.n_sources, n)), np.zeros((n, graph.n_targets))
-    np.add.at(by_source, (source_group, target), sizes)
-    np.add.at(by_target, (source, target_group), sizes)
-    most = np.zeros((graph.n_sources, graph.n_targets))
+    by_source = coo_array((sizes, (source_group, target)), shape=(graph.n_sources, n)).tocsc()
+    by_target = coo_array((sizes, (source, target_group)), shape=(n, graph.n_targets)).tocsr()
+    between, most = np.zeros((2, graph.n_sources, graph.n_targets))
+    np.add.at(between, (source_group, target_group), sizes)
     np.maximum.at(most, (source_group, target_group), sizes)
-    return ClassTraffic(number, by_source, by_target, most, flows, routes, ranks)
+    return ClassTraffic(
+        number, lambda columns: by_source[:, columns].toarray(), lambda rows: by_target[rows].toarray(),
+        between, most, flows, routes, ranks,
+    )  # fmt: skip
 
 
 def _of_matrix(routes: Routes, number: int, ranks: Ints, matrix: Floats) -> ClassTraffic:
@@ -127,7 +147,17 @@ def _of_matrix(routes: Routes, number: int, ranks: Ints, matrix: Floats) -> Clas
     most = grouped(grouped(matrix, source, graph.n_sources, np.maximum).T, target, graph.n_targets, np.maximum).T
     by_source = grouped(matrix, source, graph.n_sources, np.add)
     by_target = grouped(matrix.T, target, graph.n_targets, np.add).T
-    return ClassTraffic(number, by_source, by_target, most, matrix, routes, ranks)
+    between = grouped(by_source.T, target, graph.n_targets, np.add).T
+    return ClassTraffic(
+        number,
+        lambda columns: by_source[:, columns],
+        lambda rows: by_target[rows],
+        between,
+        most,
+        matrix,
+        routes,
+        ranks,
+    )
 
 
 def grouped(rows: Floats, group: Ints, n_groups: int, by: np.ufunc) -> Floats:
@@ -139,72 +169,112 @@ def grouped(rows: Floats, group: Ints, n_groups: int, by: np.ufunc) -> Floats:
     return reduced
 
 
-def _of_product(routes: Routes, number: int, ranks: Ints, product: Outer) -> ClassTraffic:
-    """Sum a product over the pairs of a class, those of a rank with itself left out."""
-    view = _ProductView(routes, number, ranks)
-    pairs = view.by_source((product.sent > 0).astype(float), (product.received > 0).astype(float))
-    by_source = np.where(pairs > 0.5, view.by_source(product.sent, product.received), 0.0)
-    pairs = view.by_target((product.sent > 0).astype(float), (product.received > 0).astype(float))
-    by_target = np.where(pairs > 0.5, view.by_target(product.sent, product.received), 0.0)
-    most = np.zeros((view.n_sources, view.n_targets))
-    for sent in np.unique(product.sent[product.sent > 0]):
-        for received in np.unique(product.received[product.received > 0]):
-            there = view.between((product.sent == sent).astype(float), (product.received == received).astype(float))
-            most = np.where(there > 0.5, np.maximum(most, sent * received), most)
-    return ClassTraffic(number, by_source, by_target, most, product, routes, ranks)
-
-
+@dataclass(frozen=True, eq=False)
 class _ProductView:
-    """Sums of sent[i] x received[j] over the pairs of one class, by groups.
+    """Sums of sent[i] x received[j] over the pairs of one class, those of a rank with itself left out.
 
     A pair is of the class when its groups are reached and no earlier class reaches the
-    pair; `prior` numbers the ranks by what earlier classes tell apart.
+    pair; `priors` number the ranks by what earlier classes tell apart. Sums are taken of
+    the pairs too: what is left of a sum without pairs is rounding.
     """
 
-    def __init__(self, routes: Routes, number: int, ranks: Ints) -> None:
-        routed, prior = routes.classes[number], routes.priors[number]
-        self.source, self.target = routed.graph.source_group[ranks], routed.graph.target_group[ranks]
-        self.n_sources, self.n_targets = routed.graph.n_sources, routed.graph.n_targets
-        self.reached, self.left = routed.reached, prior.left
-        self.before, self.after = prior.source[ranks], prior.target[ranks]
+    routes: Routes
+    number: int
+    ranks: Ints
+    product: Outer
+
+    def traffic(self) -> ClassTraffic:
+        """Return the traffic of the class."""
+        sums, product = self._sums, self.product
+        most = np.zeros(self.pairs.shape)
+        for sent in np.unique(product.sent[product.sent > 0]):
+            for received in np.unique(product.received[product.received > 0]):
+                there = self._sums_of(product.sent == sent, product.received == received).between()
+                most = np.where(there > 0.5, np.maximum(most, sent * received), most)
+        return ClassTraffic(
+            self.number, lambda columns: np.where(self._pairs.to_ranks(columns) > 0.5, sums.to_ranks(columns), 0.0),
+            lambda rows: np.where(self._pairs.from_ranks(rows) > 0.5, sums.from_ranks(rows), 0.0),
+            np.where(self.pairs > 0.5, sums.between(), 0.0), most, product, self.routes, self.ranks,
+        )  # fmt: skip
 
     @cached_property
-    def itself(self) -> Floats:
-        """1 where the pair of a rank with itself would be counted."""
-        return (self.reached[self.source, self.target] & self.left[self.before, self.after]).astype(float)
+    def pairs(self) -> Floats:
+        """Pairs that send, (source groups, target groups)."""
+        return self._pairs.between()
 
-    def _sent(self, sent: Reals) -> Floats:
-        """Sum over (source group, earlier group)."""
-        shape = (self.n_sources, self.left.shape[0])
-        return (
-            np.bincount(self.source * shape[1] + self.before, sent, shape[0] * shape[1])
-            .reshape(shape)
-            .astype(np.float64)
-        )
+    @cached_property
+    def _pairs(self) -> _Sums:
+        return self._sums_of(self.product.sent > 0, self.product.received > 0)
 
-    def _received(self, received: Reals) -> Floats:
-        """Sum over (earlier group, target group)."""
-        shape = (self.left.shape[1], self.n_targets)
-        return (
-            np.bincount(self.after * shape[1] + self.target, received, shape[0] * shape[1])
-            .reshape(shape)
-            .astype(np.float64)
-        )
+    @cached_property
+    def _sums(self) -> _Sums:
+        return self._sums_of(self.product.sent, self.product.received)
 
-    def by_source(self, sent: Reals, received: Reals) -> Floats:
-        """Return the sums from every source group to every rank."""
-        found: Floats = (self._sent(sent) @ self.left)[:, self.after] * self.reached[:, self.target] * received
-        found[self.source, np.arange(len(sent))] -= self.itself * sent * received
+    def _sums_of(self, sent: NDArray[Any], received: NDArray[Any]) -> _Sums:
+        routed, prior = self.routes.classes[self.number], self.routes.priors[self.number]
+        source, target = routed.graph.source_group[self.ranks], routed.graph.target_group[self.ranks]
+        before, after = prior.source[self.ranks], prior.target[self.ranks]
+        itself = routed.reached[source, target] & prior.left[before, after]
+        return _Sums(
+            source, target, before, after, routed.reached, prior.left.astype(np.float64), sent.astype(np.float64),
+            received.astype(np.float64), np.where(itself, sent * received, 0.0).astype(np.float64),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums of sent[i] x received[j]: groups of ranks in this class and in earlier ones, and what is to be left out."""
+
+    source: Ints
+    target: Ints
+    before: Ints
+    after: Ints
+    reached: Bools
+    left: Floats
+    sent: Floats
+    received: Floats
+    itself: Floats
+
+    @cached_property
+    def by_source(self) -> Floats:
+        """What every source group sends to one of every earlier target group."""
+        found: Floats = _table(self.source, self.before, self.sent, (len(self.reached), len(self.left))) @ self.left
         return found
 
-    def by_target(self, sent: Reals, received: Reals) -> Floats:
-        """Return the sums from every rank to every target group."""
-        found: Floats = (self.left @ self._received(received))[self.before] * self.reached[self.source] * sent[:, None]
-        found[np.arange(len(sent)), self.target] -= self.itself * sent * received
+    @cached_property
+    def received_by(self) -> Floats:
+        """What every earlier target group gets in every target group."""
+        return _table(self.after, self.target, self.received, (self.left.shape[1], self.reached.shape[1]))
+
+    @cached_property
+    def by_target(self) -> Floats:
+        """What one of every earlier source group sends to every target group."""
+        found: Floats = self.left @ self.received_by
         return found
 
-    def between(self, sent: Reals, received: Reals) -> Floats:
+    def to_ranks(self, columns: Ints) -> Floats:
+        """Return the sums from every source group to some ranks."""
+        found: Floats = self.by_source[:, self.after[columns]] * self.reached[:, self.target[columns]]
+        found *= self.received[columns]
+        found[self.source[columns], np.arange(len(columns))] -= self.itself[columns]
+        return found
+
+    def from_ranks(self, rows: Ints) -> Floats:
+        """Return the sums from some ranks to every target group."""
+        found: Floats = self.by_target[self.before[rows]] * self.reached[self.source[rows]]
+        found *= self.sent[rows, None]
+        found[np.arange(len(rows)), self.target[rows]] -= self.itself[rows]
+        return found
+
+    def between(self) -> Floats:
         """Return the sums between groups."""
-        found: Floats = (self._sent(sent) @ self.left @ self._received(received)) * self.reached
-        np.subtract.at(found, (self.source, self.target), self.itself * sent * received)
+        found: Floats = (self.by_source @ self.received_by) * self.reached
+        np.subtract.at(found, (self.source, self.target), self.itself)
         return found
+
+
+def _table(rows: Ints, columns: Ints, values: Floats, shape: tuple[int, int]) -> Floats:
+    """Sum values by row and column."""
+    found = np.zeros(shape)
+    np.add.at(found, (rows, columns), values)
+    return found

@@ -29,7 +29,7 @@ class ViaFlows:
     def __init__(self, routed: ClassRoutes, via: Via, ranks: Ints, traffic: ClassTraffic) -> None:
         self.routed, self.via = routed, via
         sent = np.zeros((routed.graph.n_sources, routed.graph.n_targets))
-        sent[:, ranks] = traffic.by_source
+        sent[:, ranks] = traffic.to_ranks(np.arange(len(ranks)))
         drawn, self.on = via.drawn(routed), via.goes_on(routed)
         self.straight = np.where(drawn > 0, 0.0, sent)
         #: Bytes of a pair, per weight of a stop.

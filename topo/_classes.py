@@ -5,14 +5,16 @@ A pair of ranks takes the first class in which a path exists: scale-up edges, pc
 rank plays up to three roles: source (only sends), target (only receives), and, if it
 forwards, transit. Sources that see the same next nodes over equal links are twins: what
 a routing rule gives one it gives the other, so they share one node here. So do targets
-reached from the same nodes over equal links. Link loads stay per rank. A rule that tells
-twins apart takes the graph unfolded: then every edge is one directed link.
+reached from the same nodes over equal links. Link loads stay per rank. Switches are
+folded in `topo._alike`. A rule that tells twins apart takes the graph unfolded: then
+every edge is one directed link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +53,13 @@ class ClassGraph:
         head (node2 before node10) and lane.
     bandwidth, latency : (edges,) float
         Of one member's link [bytes/s, s].
-    link : (edges,) int
-        Directed link of a transit edge, -1 for edges of a source or target group.
+    through_edge, through_link : (links,) int
+        Directed links between transit nodes, and the edges they belong to.
+    size : (nodes,) int
+        Switches that a transit node stands for; 1 for a group, whose ranks count by themselves.
+    members : (edges,) int
+        Links that an edge stands for, each with an equal part of its traffic; for one rank
+        where the edge is a group's.
     source_group, target_group : (ranks,) int
         Group of every rank; targets count from 0 (node n_sources + group).
     source_edge, source_link, target_edge, target_link : (ranks, most) int
@@ -72,7 +79,10 @@ class ClassGraph:
     head: Ints
     bandwidth: Floats
     latency: Floats
-    link: Ints
+    through_edge: Ints
+    through_link: Ints
+    size: Ints
+    members: Ints
     source_group: Ints
     target_group: Ints
     source_edge: Ints
@@ -81,6 +91,18 @@ class ClassGraph:
     target_link: Ints
     place: Ints
     sample: Ints
+
+    @cached_property
+    def link(self) -> Ints:
+        """Directed link of an edge, one of several where switches are folded; -1 for a group's edge, (edges,)."""
+        found = np.full(len(self.tail), -1, dtype=np.intp)
+        found[self.through_edge] = self.through_link
+        return found
+
+    @cached_property
+    def fan(self) -> Floats:
+        """Links of an edge at each node of its tail, (edges,)."""
+        return self.members / self.size[self.tail]
 
     @property
     def single_last_links(self) -> bool:
@@ -141,11 +163,13 @@ def class_graph(fabric: Fabric, kind: str, *, fold: bool = True) -> ClassGraph:
         else:
             link_of[edge] = link
     ends = np.array(list(edges), dtype=np.intp).reshape(-1, 3)
+    through, ones = np.flatnonzero(link_of >= 0), np.ones(max(len(place), len(ends)), dtype=np.intp)
     source_edge, source_link = _padded(outs)
     target_edge, target_link = _padded(ins)
     return ClassGraph(
         kind, len(place), n_sources, n_targets, ends[:, 0], ends[:, 1],
-        fabric.bandwidth[sample], fabric.latency[sample], link_of, source_group, target_group,
+        fabric.bandwidth[sample], fabric.latency[sample], through, link_of[through],
+        ones[: len(place)], ones[: len(ends)], source_group, target_group,
         source_edge, source_link, target_edge, target_link, place, sample,
     )  # fmt: skip
 

@@ -93,10 +93,11 @@ class _Kinds:
 
 @dataclass(frozen=True, eq=False)
 class _Slots:
-    """Columns loads are counted in: a link, or the alike links of a folded group of ranks.
+    """Columns loads are counted in: a link, or alike links.
 
     `edges` are those of the class graph that count, `column` their slots; `link` and
-    `slot` list which slots a directed link's load is the sum of.
+    `slot` list which slots a directed link's load is the sum of. A slot is `single` where
+    all pairs load its links alike: not where each link is that of another rank.
     """
 
     n: int
@@ -112,20 +113,21 @@ class _Slots:
         graph = routed.graph
         used = np.flatnonzero((routed.share[np.unique(graph.target_group[ranks])] > 0).any(axis=0))
         edge, link = _members(routed, ranks)
-        through = used[graph.link[used] >= 0]
-        edge, link = np.concatenate([edge, through]), np.concatenate([link, graph.link[through]])
+        edge, link = np.concatenate([edge, graph.through_edge]), np.concatenate([link, graph.through_link])
         kept = np.isin(edge, used)
         edge, link = edge[kept], link[kept]
-        alone = np.bincount(edge, minlength=len(graph.tail))[edge] == 1
+        links = np.bincount(edge, minlength=len(graph.tail))[edge]
         # A link is a slot; an edge that stands for several links one of its own, numbered after all links.
         most = int(link.max(initial=0)) + 1
-        names, slot = np.unique(np.where(alone, link, most + edge), return_inverse=True)
+        names, slot = np.unique(np.where(links == 1, link, most + edge), return_inverse=True)
+        single = np.zeros(len(names), dtype=bool)
+        single[slot] = links == graph.members[edge]
         column = np.zeros(len(graph.tail), dtype=np.intp)
         column[edge] = slot
         of_source = np.zeros(len(names), dtype=bool)
         of_source[slot] = graph.tail[edge] < graph.n_sources
         link, slot = np.unique(np.stack([link, slot]), axis=1)
-        return cls(len(names), used, column[used], names < most, of_source, link, slot)
+        return cls(len(names), used, column[used], single, of_source, link, slot)
 
 
 def _members(routed: ClassRoutes, ranks: Ints) -> tuple[Ints, Ints]:
@@ -162,13 +164,14 @@ def _most_sent(routed: ClassRoutes, kinds: _Kinds, slots: _Slots, dense: bool) -
         by_target[k] = np.minimum(others[k] @ part, half * part.max(axis=0))
     if dense:
         return np.minimum(total, half * largest), by_target
-    share = routed.share[kinds.target][:, slots.edges] * (graph.tail[slots.edges] < graph.n_sources)
+    of_source = (graph.tail[slots.edges] < graph.n_sources) / graph.members[slots.edges]
+    share = routed.share[kinds.target][:, slots.edges] * of_source
     own = np.minimum(kinds.count @ share, half * share.max(axis=0))
     return np.asarray(own[None] @ column), by_target
 
 
 def _parts(routed: ClassRoutes, target: int, begin: Floats, edges: Ints) -> Floats:
-    """Return what part of what begins at each node crosses each edge on the way to one target, (rows, edges)."""
+    """Return what part of what begins at each node crosses a link of each edge to one target, (rows, edges)."""
     graph, share = routed.graph, routed.share[target]
     on = np.flatnonzero(share > 0)
     step = coo_array((share[on], (graph.tail[on], graph.head[on])), shape=(graph.n_nodes, graph.n_nodes)).tocsr()
@@ -176,7 +179,7 @@ def _parts(routed: ClassRoutes, target: int, begin: Floats, edges: Ints) -> Floa
     for _ in range(int(routed.hops[target, graph.tail[on]].max(initial=0))):
         now = now @ step
         passed += now
-    found: Floats = passed[:, graph.tail[edges]] * share[edges]
+    found: Floats = passed[:, graph.tail[edges]] * (share[edges] / graph.members[edges])
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from topo._alike import fold_switches
 from topo._bill import Bill
 from topo._bisection import Bisection, bisections
 from topo._check import EDGE_KINDS, NODE_KINDS
@@ -137,7 +138,7 @@ def measure(graph: nx.Graph[str] | Fabric | Routes) -> Measures:
     """
     fabric = graph.given if isinstance(graph, Routes) else Fabric.from_graph(graph)
     few = fabric.n_ranks <= MOST_RANKS
-    graphs = [class_graph(fabric, kind) for kind in PATH_CLASSES] if few else []
+    graphs = [fold_switches(class_graph(fabric, kind)) for kind in PATH_CLASSES] if few else []
     hops, unreachable = hop_histogram(graphs) if few else ({}, None)
     nodes, links = weak_points(fabric)
     return Measures(

@@ -16,6 +16,9 @@ __all__ = ["PathLabels", "latency_to_target", "path_labels"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+#: Targets x edges looked at at once: labels of about 200 MB.
+_CELLS = 4_000_000
+
 
 def latency_to_target(routed: ClassRoutes) -> Floats:
     """Least latency [s] from every node to every target over the routes, (targets, nodes)."""
@@ -47,19 +50,27 @@ def path_labels(routed: ClassRoutes, sources: Ints) -> PathLabels:
     can be slowest, so one label each is kept while walking back from the targets.
     """
     graph = routed.graph
-    ends = np.argwhere(routed.hops == 0)
-    label = np.zeros((len(ends), 5))
-    label[:, :2] = ends
-    label[:, 3], label[:, 4] = 1.0, np.inf
+    step = max(1, _CELLS // max(1, len(graph.tail)))
     wanted = np.zeros(graph.n_nodes, dtype=bool)
     wanted[sources] = True
-    done = [label[wanted[ends[:, 1]]]]
-    for level, edges in enumerate(routed.levels, start=1):
-        t, e = np.nonzero((routed.hops[:, graph.tail[edges]] == level) & (routed.share[:, edges] > 0))
-        label = _extended(label, t, edges[e], routed)
-        done.append(label[wanted[label[:, 1].astype(np.intp)]])
-    found = np.concatenate(done)
+    runs = (np.arange(len(routed.hops))[first : first + step] for first in range(0, len(routed.hops), step))
+    found = np.concatenate([np.zeros((0, 5)), *(_labels_to(routed, targets, wanted) for targets in runs)])
     return PathLabels(found[:, 1].astype(np.intp), found[:, 0].astype(np.intp), found[:, 2], found[:, 3], found[:, 4])
+
+
+def _labels_to(routed: ClassRoutes, targets: Ints, wanted: NDArray[np.bool_]) -> Floats:
+    """Labels (target, node, latency, share, narrowest) of some targets at the nodes wanted."""
+    graph, hops = routed.graph, routed.hops[targets]
+    target, node = np.nonzero(hops == 0)
+    label = np.zeros((len(target), 5))
+    label[:, 0], label[:, 1] = targets[target], node
+    label[:, 3], label[:, 4] = 1.0, np.inf
+    done = [label[wanted[node]]]
+    for level, edges in enumerate(routed.levels, start=1):
+        t, e = np.nonzero((hops[:, graph.tail[edges]] == level) & (routed.share[np.ix_(targets, edges)] > 0))
+        label = _extended(label, targets[t], edges[e], routed)
+        done.append(label[wanted[label[:, 1].astype(np.intp)]])
+    return np.concatenate(done)
 
 
 def _extended(label: Floats, target: Ints, edge: Ints, routed: ClassRoutes) -> Floats:
@@ -75,7 +86,7 @@ def _extended(label: Floats, target: Ints, edge: Ints, routed: ClassRoutes) -> F
     at = edge[e]
     new = np.column_stack([
         target[e], graph.tail[at], old[:, 2] + graph.latency[at],
-        old[:, 3] * routed.share[target[e], at], np.minimum(old[:, 4], graph.bandwidth[at]),
+        old[:, 3] * routed.share[target[e], at] / graph.fan[at], np.minimum(old[:, 4], graph.bandwidth[at]),
     ])  # fmt: skip
     rank = np.lexsort((-new[:, 3], new[:, 4], new[:, 2], new[:, 1], new[:, 0]))
     new = new[rank]

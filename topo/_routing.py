@@ -6,6 +6,7 @@ each next edge takes. `RULES` holds one row a rule; docs/routing.md says what ea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from topo._alike import fold_switches
 from topo._class_routes import ClassRoutes
 from topo._classes import PATH_CLASSES, class_graph
 from topo._errors import Fault, InputError, suggest
@@ -32,9 +34,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
-#: Pairs of ranks are looked at one by one, 1 byte and more each.
+#: Ranks of which every pair may be written out.
 MOST_RANKS = 20_000
-#: Cells (targets x edges) of a class up to which a rule that cannot fold twins works: a few GB.
+#: Cells (targets x edges) of a class: 4 GB of shares.
+MOST_CELLS = 500_000_000
+#: The same for a rule that cannot fold twins, which needs several such arrays.
 _MOST_CELLS = 100_000_000
 
 
@@ -68,8 +72,6 @@ class Routes:
         The routing rule, with its parameters.
     classes : tuple of ClassRoutes
         In the order of `topo.PATH_CLASSES`; under forwarding tables one for all pairs.
-    pair_class : (ranks, ranks) int
-        Index of the pair's class; -1 where no path leads, -2 on the diagonal.
     given : Fabric
         The topology as it was given.
     hashing : Hash or None
@@ -83,7 +85,6 @@ class Routes:
     fabric: Fabric
     rule: str
     classes: tuple[ClassRoutes, ...]
-    pair_class: NDArray[np.int8]
     given: Fabric
     hashing: Hash | None = None
     walk: TableWalk | None = None
@@ -95,15 +96,30 @@ class Routes:
         return tuple(_prior(self.classes[:number], self.fabric.n_ranks) for number in range(len(self.classes)))
 
     @cached_property
-    def all_joined(self) -> bool:
-        """Whether a path leads between any two ranks."""
-        return bool((self.pair_class != -1).all())
+    def pair_class(self) -> NDArray[np.int8]:
+        """Index of every pair's class, (ranks, ranks); -1 where no path leads, -2 on the diagonal."""
+        everyone = np.arange(self.fabric.n_ranks)
+        return self.class_between(everyone[:, None], everyone)
+
+    def class_between(self, source: Ints, target: Ints) -> NDArray[np.int8]:
+        """Return the same for some pairs: rank numbers of shapes that broadcast."""
+        require_pairs(self.fabric, np.broadcast_shapes(source.shape, target.shape))
+        found = np.where(source == target, np.int8(-2), np.int8(-1))
+        for number, routed in enumerate(self.classes):
+            there = routed.reached[routed.graph.source_group[source], routed.graph.target_group[target]]
+            found[there & (found == -1)] = number
+        return found
 
     @cached_property
-    def any_fallen(self) -> bool:
-        """Whether some pair inside one host has no scale-up path."""
+    def fallen(self) -> tuple[Ints, Ints]:
+        """Ordered pairs of ranks inside one host that no scale-up path joins but another: sources, targets."""
         host = self.fabric.host[self.fabric.ranks]
-        return bool(((host[:, None] == host) & (host >= 0) & (self.pair_class > 0)).any())
+        by_host = np.argsort(host, kind="stable")[np.count_nonzero(host < 0) :]
+        same = np.split(by_host, np.flatnonzero(np.diff(host[by_host])) + 1)
+        source = np.concatenate([np.repeat(ranks, len(ranks)) for ranks in same])
+        target = np.concatenate([np.tile(ranks, len(ranks)) for ranks in same])
+        fallen = self.class_between(source, target) > 0
+        return source[fallen], target[fallen]
 
     @property
     def asked(self) -> str | Hash | Tables:
@@ -157,20 +173,23 @@ def route(graph: nx.Graph[str] | Fabric, rule: Routing = "ecmp") -> Routes:
     if not isinstance(rule, Hash | Tables):
         _require_rule(rule)
     given = Fabric.from_graph(graph)
-    if given.n_ranks > MOST_RANKS:
-        rule_ = f"has more ranks than the {MOST_RANKS} whose pairs this version routes"
-        raise InputError(Fault("graph", f"{given.n_ranks} ranks", rule_, "Take a part of it."))
     if isinstance(rule, Tables):
         fabric = given.unfolded()
         routed, walk = by_tables(fabric, rule)
         name = f"table ({rule.engine or 'engine not stated'})"
-        return Routes(fabric, name, (routed,), _pair_class((routed,), fabric.n_ranks), given, walk=walk)
+        return Routes(fabric, name, (routed,), given, walk=walk)
     name, hashing = (rule, Hash() if rule == "hash" else None) if isinstance(rule, str) else ("hash", rule)
     fabric = given.unfolded() if RULES[name].cables else given
     classes = tuple(_class_routes(fabric, kind, name) for kind in PATH_CLASSES)
     notes = tuple(_unplaced_notes(fabric, name, classes))
-    pair_class = _pair_class(classes, fabric.n_ranks)
-    return Routes(fabric, str(hashing or name), classes, pair_class, given, hashing, notes=notes)
+    return Routes(fabric, str(hashing or name), classes, given, hashing, notes=notes)
+
+
+def require_pairs(fabric: Fabric, shape: tuple[int, ...]) -> None:
+    """Refuse to write out more pairs of ranks than fit into memory."""
+    if math.prod(shape) > MOST_RANKS**2:
+        rule = f"has more pairs than those of the {MOST_RANKS} ranks this version writes out"
+        raise InputError(Fault("graph", f"{fabric.n_ranks} ranks", rule, "Take a part of it."))
 
 
 def _require_rule(rule: object) -> None:
@@ -188,6 +207,11 @@ def _class_routes(fabric: Fabric, kind: str, name: str) -> ClassRoutes:
     if graph.n_targets * len(graph.tail) > _MOST_CELLS and not rule.folds(fabric):
         rule_ = f"tells all {graph.n_targets} ranks apart, too many with {len(graph.tail)} {kind} links"
         raise InputError(Fault("routing", name, rule_, "Take ecmp, even or paths, or a part of the topology."))
+    graph = fold_switches(graph) if rule.alike else graph
+    if (cells := graph.n_targets * len(graph.tail)) > MOST_CELLS:
+        what = f"{graph.n_targets} groups of ranks x {len(graph.tail)} links after alike ones are folded"
+        rule_ = f"is {cells:.2g} {kind} shares of traffic, more than the {MOST_CELLS:,} this version holds"
+        raise InputError(Fault("graph", what, rule_, "Take a part of it."))
     return over_stops(fabric, graph) if name == "valiant" else ClassRoutes(graph, *rule.work(fabric, graph))
 
 
@@ -197,16 +221,6 @@ def _unplaced_notes(fabric: Fabric, name: str, classes: tuple[ClassRoutes, ...])
     for routed in classes if mark else ():
         if has_choice(routed.share) and unplaced(routed.graph, getattr(fabric.marks, mark)):
             yield f"routing {name}: nodes of {routed.graph.kind} state no {mark}, so ecmp there"
-
-
-def _pair_class(classes: tuple[ClassRoutes, ...], n_ranks: int) -> NDArray[np.int8]:
-    """Return the first class in which a path leads, for every pair of ranks."""
-    pair_class = np.full((n_ranks, n_ranks), -1, dtype=np.int8)
-    for number, routed in reversed(list(enumerate(classes))):
-        graph = routed.graph
-        pair_class[routed.reached[graph.source_group][:, graph.target_group]] = number
-    np.fill_diagonal(pair_class, -2)
-    return pair_class
 
 
 def _require_same(graph: nx.Graph[str] | Fabric, routes: Routes) -> Routes:

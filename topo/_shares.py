@@ -25,7 +25,7 @@ def onward(graph: ClassGraph, hops: Hops, allowed: Bools | None = None) -> Bools
 
 def split_by_capacity(graph: ClassGraph, ways: Bools) -> Floats:
     """Split at each hop in proportion to the bandwidth of the next edges."""
-    return _in_proportion(graph, np.where(ways, graph.bandwidth, 0.0))
+    return _in_proportion(graph, np.where(ways, graph.bandwidth * graph.fan, 0.0))
 
 
 def by_capacity(fabric: Fabric, graph: ClassGraph) -> tuple[Hops, Floats]:
@@ -37,7 +37,7 @@ def by_capacity(fabric: Fabric, graph: ClassGraph) -> tuple[Hops, Floats]:
 def evenly(fabric: Fabric, graph: ClassGraph) -> tuple[Hops, Floats]:
     """Take the fewest hops, split equally over the next edges."""
     hops = fewest_hops(graph)
-    return hops, _in_proportion(graph, onward(graph, hops).astype(np.float64))
+    return hops, _in_proportion(graph, np.where(onward(graph, hops), graph.fan, 0.0))
 
 
 def by_paths(fabric: Fabric, graph: ClassGraph) -> tuple[Hops, Floats]:
@@ -47,9 +47,9 @@ def by_paths(fabric: Fabric, graph: ClassGraph) -> tuple[Hops, Floats]:
     paths = np.where(hops == 0, 1.0, 0.0)
     tails, first = np.unique(graph.tail, return_index=True)
     for level in range(1, int(hops[hops < FAR].max(initial=0)) + 1):
-        beyond = np.where(ways & (hops[:, graph.tail] == level), paths[:, graph.head], 0.0)
+        beyond = np.where(ways & (hops[:, graph.tail] == level), graph.fan * paths[:, graph.head], 0.0)
         paths[:, tails] += np.add.reduceat(beyond, first, axis=1)
-    return hops, _in_proportion(graph, np.where(ways, paths[:, graph.head], 0.0))
+    return hops, _in_proportion(graph, np.where(ways, graph.fan * paths[:, graph.head], 0.0))
 
 
 def numbered(tail: Ints, ways: Bools) -> tuple[Ints, Ints]:
@@ -69,8 +69,11 @@ def numbered(tail: Ints, ways: Bools) -> tuple[Ints, Ints]:
 
 
 def _in_proportion(graph: ClassGraph, weight: Floats) -> Floats:
-    if not len(graph.tail):
-        return weight
+    """Divide the weights of the next edges by their sum, in place."""
     tails, first = np.unique(graph.tail, return_index=True)
-    total = np.add.reduceat(weight, first, axis=1)[:, np.searchsorted(tails, graph.tail)]
-    return np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
+    if len(tails):
+        total = np.add.reduceat(weight, first, axis=1)
+        total[total == 0] = 1.0
+        for row, whole in zip(weight, total, strict=True):  # row by row: a second array of this size is too much
+            row /= np.repeat(whole, np.diff(first, append=len(row)))
+    return weight

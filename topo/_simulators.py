@@ -88,9 +88,11 @@ class _Walk:
         used = routed.share > 0
         self.ways = np.zeros((self.graph.n_targets, self.graph.n_nodes), dtype=np.intp)
         self.next = np.zeros_like(self.ways)
+        self.link = np.full(len(self.graph.tail), -1, dtype=np.intp)
+        self.link[self.graph.through_edge] = self.graph.through_link
         for target, row in enumerate(used):
             edges = np.flatnonzero(row)
-            np.add.at(self.ways[target], self.graph.tail[edges], 1)
+            np.add.at(self.ways[target], self.graph.tail[edges], self.graph.fan[edges].astype(np.intp))
             self.next[target, self.graph.tail[edges]] = edges
         self.out = _own_links(self.graph.source_edge, self.graph.source_link)
         self.into = _own_links(self.graph.target_edge, self.graph.target_link)
@@ -104,7 +106,7 @@ class _Walk:
                 reason = f"SimGrid takes one path a pair, and {pair} has several with fewest hops"
                 raise _refusal(self.fabric, "SimGrid", reason)
             edge = int(self.next[target, node])
-            found.append(self.out[a].get(edge, self.into[b].get(edge, int(graph.link[edge]))))
+            found.append(self.out[a].get(edge, self.into[b].get(edge, int(self.link[edge]))))
             node = int(graph.head[edge])
         return found
 

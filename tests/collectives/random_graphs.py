@@ -122,9 +122,28 @@ def designs(dice: Dice) -> Graph:
     return graph
 
 
+def levels(dice: Dice) -> Graph:
+    """Switches over switches, many of them alike: trees, planes and dragonflies with a few GPUs and some links hurt."""
+    shape, parameters = dice.choice(
+        [
+            ("fat_tree", {"k": 4, "oversubscription": dice.choice([1.0, 2.0, [1.0, 2.0]])}),
+            ("fat_tree", {"k": 6, "levels": 2, "oversubscription": dice.choice([1.0, 1.5])}),
+            ("leaf_spine", {"leaves": 3, "spines": 3, "hosts": 5, "oversubscription": dice.choice([1.0, 1.25])}),
+            ("multi_plane_fat_tree", {"planes": 2, "k": 4}),
+            ("dragonfly", {"a": 2, "p": 1, "h": 2, "groups": dice.choice([3, 5])}),
+        ]
+    )
+    graph = topo.build(shape, **parameters)
+    gpus = [node for node, kind in graph.nodes(data="kind") if kind == "gpu"]
+    graph.remove_nodes_from(dice.sample(gpus, max(0, len(gpus) - dice.randint(4, 7))))
+    for a, b in dice.sample(list(graph.edges), dice.choice([0, 0, 1, 2])):
+        graph.edges[a, b][dice.choice(["bandwidth", "latency"])] *= 0.5
+    return graph
+
+
 def one_way(dice: Dice) -> Graph:
     """A DiGraph of another family: each direction with numbers of its own, some directions missing."""
-    graph = dice.choice([switches_and_gpus, hosts, designs])(dice).to_directed()
+    graph = dice.choice([switches_and_gpus, hosts, designs, levels])(dice).to_directed()
     uneven, missing = dice.choice([0.1, 0.5]), dice.choice([0.0, 0.0, 0.05])
     for a, b in list(graph.edges):
         if dice.yes(uneven):
@@ -138,6 +157,7 @@ FAMILIES: dict[str, Callable[[Dice], Graph]] = {
     "switches_and_gpus": switches_and_gpus,
     "hosts": hosts,
     "designs": designs,
+    "levels": levels,
     "one_way": one_way,
 }
 

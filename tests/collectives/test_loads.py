@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import collectives
 import topo
+from collectives._loads import phase_loads
 from topo import Fabric, InputError
 
 from .brute import evaluate, path_class, paths
@@ -260,3 +261,59 @@ def test_least_latency_counts_only_flows_over_the_link() -> None:
     late = collectives.cost(graph, "all_to_all_v", [[0, 0, 1.2e9], [0, 0, 1e6], [0, 0, 0]], ranks=ranks)
     assert late.seconds == close(2.2)  # far's own path: 1 + 1.2, the link 0.1 + 1.201
     assert (late.bottleneck, late.bottleneck_kind) == ("far => end", "path")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_folding_alike_switches_changes_nothing(family: str, seed: int) -> None:
+    dice = Dice(seed)
+    graph = FAMILIES[family](dice)
+    assume(not topo.check(graph))
+    rule = dice.choice(["ecmp", "even", "paths"])
+    folded = topo.route(graph, rule)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("topo._routing.fold_switches", lambda whole: whole)
+        whole = topo.route(graph, rule)
+    assert (folded.pair_class == whole.pair_class).all()
+    assert (topo.hop_counts(folded) == topo.hop_counts(whole)).all()
+    ranks, matrix = traffic(dice, gpus_of(graph))
+    sent = np.where(folded.pair_class[np.ix_(*[folded.fabric.rank_numbers(ranks)] * 2)] >= 0, matrix, 0.0)
+    assume(sent.any())
+    one, two = (phase_loads(routes, routes.fabric.rank_numbers(ranks), sent) for routes in (folded, whole))
+    np.testing.assert_allclose(one.loads, two.loads, rtol=RTOL, atol=0.0)
+    np.testing.assert_allclose(one.least_latency, two.least_latency, rtol=RTOL, atol=0.0)
+    assert one.path.seconds == close(two.path.seconds)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_work_in_small_runs_gives_the_same(family: str, seed: int) -> None:
+    """What does not fit at once is worked on in runs of ranks, targets and groups."""
+    dice = Dice(seed)
+    graph = FAMILIES[family](dice)
+    assume(not topo.check(graph))
+    ranks, _ = traffic(dice, gpus_of(graph))
+    product = collectives.Outer(np.full(len(ranks), 2e6), np.array([dice.choice([0.0, 0.5, 1.0]) for _ in ranks]))
+    routes = topo.route(graph)
+    numbers = routes.fabric.rank_numbers(ranks)
+    pairs = routes.pair_class[np.ix_(numbers, numbers)]
+    assume((pairs >= 0).any() and not (pairs == -1).any())
+    one = phase_loads(routes, numbers, product)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("collectives._loads.CELLS", 7)
+        patch.setattr("topo._paths._CELLS", 7)
+        two = phase_loads(topo.route(graph), numbers, product)
+    np.testing.assert_allclose(one.loads, two.loads, rtol=RTOL, atol=0.0)
+    np.testing.assert_allclose(one.least_latency, two.least_latency, rtol=RTOL, atol=0.0)
+    assert one.path.seconds == close(two.path.seconds)
+
+
+def test_a_product_over_planes_that_do_not_meet_is_refused_with_the_pairs_counted() -> None:
+    """Rails: 3 domains x 4 slots; only ranks of one domain or one slot are joined."""
+    graph = topo.build("rail_only", domains=3, domain_size=4, latency="1 us")
+    with pytest.raises(InputError, match=r"no path for 72 pairs of ranks, the first d0/gpu0 to d1/gpu1"):
+        collectives.cost(graph, "all_to_all", 1e9)  # 12 x (11 - 3 - 2)
+    one_rail = [f"d{d}/gpu2" for d in range(3)]
+    assert collectives.cost(graph, "all_to_all", 3e9, ranks=one_rail).seconds == close(2e9 / 50e9 + 2e-6)

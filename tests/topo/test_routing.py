@@ -108,3 +108,25 @@ def test_routes_know_what_was_asked_and_of_what() -> None:
         assert route(fabric, routes) is routes
     with pytest.raises(InputError, match="is for another topology"):
         route(topo.load("hgx-a100-8"), route(fabric, "single"))
+
+
+def test_too_much_to_route_or_to_write_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = topo.load("gb200-nvl72", 2)
+    routes = route(graph)
+    monkeypatch.setattr("topo._routing.MOST_RANKS", 100)
+    with pytest.raises(InputError, match="more pairs than those of the 100 ranks"):
+        hop_counts(routes)
+    some = np.arange(100)
+    assert set(routes.class_between(some[:, None], some).flat) == {-2, 0, 2}
+    monkeypatch.setattr("topo._routing.MOST_CELLS", 20)
+    with pytest.raises(InputError, match="shares of traffic, more than the 20"):
+        route(graph)
+
+
+def test_pairs_one_by_one_are_the_whole() -> None:
+    """GPU 2 of the second host is off NVLink: its pairs inside the host fall through."""
+    routes = route(topo.fail(topo.load("hgx-h100-8", 3), links=[("d1/gpu2", "d1/switch")]))
+    source, target = np.random.default_rng(0).integers(0, 24, (2, 50))
+    assert (routes.class_between(source, target) == routes.pair_class[source, target]).all()
+    fallen = set(zip(*(ends.tolist() for ends in routes.fallen), strict=True))
+    assert fallen == {(a, b) for i in range(8) for a, b in ((8 + i, 10), (10, 8 + i)) if i != 2}

@@ -301,6 +301,11 @@ def test_simgrid_takes_one_path(tmp_path: Path) -> None:
         write(load("hgx-h100-8", planes=True), tmp_path / "g.xml")
 
 
+def test_simgrid_sees_both_of_two_alike_spines(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="gpu0 to gpu1 has several"):
+        topo.write(topo.build("leaf_spine", leaves=2, spines=2, hosts=1, lanes=1), tmp_path / "spines.xml")
+
+
 def astra(file: Path) -> dict[str, list[str]]:
     rows = [line.partition("#")[0].partition(":") for line in file.read_text().splitlines()]
     return {key: [word.strip() for word in value.strip(" []").split(",")] for key, _, value in rows if value}
