@@ -53,6 +53,10 @@ def bill_of(columns: Columns) -> dict[str, Bill]:
 def state_units(graph: nx.Graph[str], design: Design) -> None:
     """Write the unit prices and powers of a design's tables onto the graph under construction."""
     tables: dict[str, Any] = {"scale-up": design.scale_up, "scale-out": design.scale_out}
+    out = design.scale_out
+    one_each = out is None or (out.ports_per_nic == 1 and out.nics_per_gpu == 1)
+    if one_each and not any(_states_units(table) for table in tables.values()):
+        return  # nothing to write, on what may be half a million edges
     for _, data in graph.nodes(data=True):
         if data["kind"] == "switch":
             _state(data, tables["scale-up" if data.get("tier") == "scale-up" else "scale-out"], "switch_", "")
@@ -62,8 +66,13 @@ def state_units(graph: nx.Graph[str], design: Design) -> None:
         _state(data, tables.get(data["kind"]), "cable_", "")
         if data["kind"] == "scale-out" and "gpu" in (graph.nodes[a]["kind"], graph.nodes[b]["kind"]):
             _state(data, tables["scale-out"], "nic_", "nic_")
-            if design.scale_out is not None and (nics := lane_count(data) / design.scale_out.ports_per_nic) != 1:
+            if out is not None and (nics := lane_count(data) / out.ports_per_nic) != 1:
                 data["nics"] = nics
+
+
+def _states_units(table: Any) -> bool:
+    keys = (f"{part}_{unit}" for part in ("switch", "cable", "nic") for unit in _UNIT)
+    return any(getattr(table, key, None) is not None for key in keys)
 
 
 def _state(data: dict[str, Any], table: Any, key: str, name: str) -> None:
