@@ -52,17 +52,18 @@ def propagate(routed: ClassRoutes, group: Ints, sent: Floats, extra: Floats | No
     through = np.full(flow.shape, np.inf)
     at_node = sent.copy()
     so_far = np.where(at_node > 0, 0.0 if extra is None else extra, np.inf)
-    beyond, hops = routed.latency_to_target[group], routed.hops[group]
-    for level in range(len(routed.levels), 0, -1):
-        edges = routed.levels[level - 1]
-        tail, head = graph.tail[edges], graph.head[edges]
-        share = np.where(hops[:, tail] == level, routed.share[np.ix_(group, edges)], 0.0)
-        moved = at_node[:, tail] * share
-        late = np.where(moved > 0, so_far[:, tail] + graph.latency[edges], np.inf)
-        flow[:, edges] += moved
-        through[:, edges] = np.minimum(through[:, edges], late + beyond[:, head])
-        order = np.argsort(head, kind="stable")
-        heads, first = np.unique(head[order], return_index=True)
-        at_node[:, heads] += np.add.reduceat(moved[:, order], first, axis=1)
-        so_far[:, heads] = np.minimum(so_far[:, heads], np.minimum.reduceat(late[:, order], first, axis=1))
+    beyond = routed.latency_to_target[group]
+    for step in reversed(routed.steps):
+        row, edge, share = step.of(group)
+        if not len(row):
+            continue
+        tail, head = graph.tail[edge], graph.head[edge]
+        moved = at_node[row, tail] * share
+        late = np.where(moved > 0, so_far[row, tail] + graph.latency[edge], np.inf)
+        flow[row, edge] = moved
+        through[row, edge] = late + beyond[row, head]
+        first = np.flatnonzero(np.r_[True, (row[1:] != row[:-1]) | (head[1:] != head[:-1])])
+        row, head = row[first], head[first]
+        at_node[row, head] += np.add.reduceat(moved, first)
+        so_far[row, head] = np.minimum(so_far[row, head], np.minimum.reduceat(late, first))
     return flow, through

@@ -91,26 +91,29 @@ class _ClassFlows:
 
     def add(self, loads: Floats, least: Floats) -> None:
         """Add the loads and lower the least latencies, links of transit, targets and sources."""
-        graph = self.graph
-        groups = np.flatnonzero(self.traffic.between.any(axis=0))
-        for some in _runs(groups, len(graph.tail)):
-            self._add_transit(some, loads, least)
-        everyone = np.arange(len(self.ranks))
+        graph, everyone = self.graph, np.arange(len(self.ranks))
+        alone = len(np.unique(self.target_group)) == len(everyone)
+        last_links = graph.target_edge.shape[1] > 0 and not graph.single_last_links
+        if not (alone and last_links):  # else the walk to a target's last links is that of its group
+            for some in _runs(np.flatnonzero(self.traffic.between.any(axis=0)), len(graph.tail)):
+                self._add_transit(*self._propagate(some, self.traffic.between[:, some].T), loads, least)
         if graph.single_last_links:
             for some in _runs(everyone, graph.n_sources):
                 self._add_single_targets(some, loads, least)
-        elif graph.target_edge.shape[1]:
+        elif last_links:
             for some in _runs(everyone, len(graph.tail)):
-                self._add_targets(some, loads, least)
+                walk = self._propagate(self.target_group[some], self.traffic.to_ranks(some).T)
+                self._add_targets(some, *walk, loads, least)
+                if alone:
+                    self._add_transit(*walk, loads, least)
         for some in _runs(everyone, graph.n_targets):
             self._add_sources(some, loads, least)
 
-    def _add_transit(self, groups: Ints, loads: Floats, least: Floats) -> None:
-        """Work out links between switches: all of a group's targets share their routes up to the last link."""
+    def _add_transit(self, flow: Floats, through: Floats, loads: Floats, least: Floats) -> None:
+        """Read off links between switches: all of a group's targets share their routes up to the last link."""
         edge, link = self.graph.through_edge, self.graph.through_link
         if not len(link):
             return
-        flow, through = self._propagate(groups, self.traffic.between[:, groups].T)
         np.add.at(loads, link, (flow.sum(axis=0) / self.graph.members)[edge])
         np.minimum.at(least, link, through.min(axis=0, initial=np.inf)[edge])
 
@@ -123,10 +126,9 @@ class _ClassFlows:
         np.add.at(loads, link[own], by_source.sum(axis=0)[own])
         np.minimum.at(least, link[own], np.where(by_source > 0, late, np.inf).min(axis=0)[own])
 
-    def _add_targets(self, targets: Ints, loads: Floats, least: Floats) -> None:
-        """Work out the last links of targets that have several."""
+    def _add_targets(self, targets: Ints, flow: Floats, through: Floats, loads: Floats, least: Floats) -> None:
+        """Read off the last links of targets that have several."""
         graph = self.graph
-        flow, through = self._propagate(self.target_group[targets], self.traffic.to_ranks(targets).T)
         rows = np.arange(len(targets))[:, None]
         edge, link = graph.target_edge[self.ranks[targets]], graph.target_link[self.ranks[targets]]
         own = edge >= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +18,35 @@ from topo._shares import Bools, Floats, Hops
 if TYPE_CHECKING:
     from topo._valiant import Via
 
-__all__ = ["ClassRoutes"]
+__all__ = ["ClassRoutes", "Step"]
 
 Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Edges that flows take at one number of hops from their target.
+
+    Attributes
+    ----------
+    start : (targets + 1,) int
+        Where each target's edges begin.
+    edge : (n,) int
+        Edges by target, those of a target in the order of their heads.
+    share : (n,) float
+        Part of the flow at the edge's tail that it takes.
+    """
+
+    start: Ints
+    edge: Ints
+    share: Floats
+
+    def of(self, targets: Ints) -> tuple[Ints, Ints, Floats]:
+        """Return place among these targets, edge and share of everything they move."""
+        first, counts = self.start[targets], self.start[targets + 1] - self.start[targets]
+        row = np.repeat(np.arange(len(targets)), counts)
+        taken = np.arange(len(row)) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        return row, self.edge[taken], self.share[taken]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +91,19 @@ class ClassRoutes:
         away = self.hops[:, self.graph.tail]
         most = int(away[self.share > 0].max(initial=0))
         return [np.flatnonzero(((away == level) & (self.share > 0)).any(axis=0)) for level in range(1, most + 1)]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """What moves from nodes 1, 2, ... hops away, by level."""
+        row, edge = np.nonzero(self.share)
+        away = self.hops[row, self.graph.tail[edge]]
+        order = np.lexsort((self.graph.head[edge], row, away))
+        row, edge, away = row[order], edge[order], away[order]
+        ends = np.searchsorted(away, np.arange(1, int(away.max(initial=0)) + 2))
+        return [self._step(row[a:b], edge[a:b]) for a, b in pairwise(ends.tolist())]
+
+    def _step(self, row: Ints, edge: Ints) -> Step:
+        return Step(np.searchsorted(row, np.arange(self.graph.n_targets + 1)), edge, self.share[row, edge])
 
     @cached_property
     def latency_to_target(self) -> Floats:
