@@ -9,6 +9,9 @@ from ._meaning import verify as verify
 from ._msccl import Algorithm as Algorithm
 from ._msccl import read_algorithm as read_algorithm
 from ._records import Chunks as Chunks
+from ._failures import Failure as Failure
+from ._failures import Failures as Failures
+from ._failures import failures as failures
 from ._lower_bound import Bound as Bound
 from ._lower_bound import bounds_if_doubled as bounds_if_doubled
 from ._lower_bound import lower_bound as lower_bound
