@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from rackbound import _catalogue_commands, _compare_command, _evaluate_command, _join_command, _read_command
+from rackbound import (
+    _catalogue_commands,
+    _compare_command,
+    _evaluate_command,
+    _failures_command,
+    _join_command,
+    _read_command,
+)
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
 from rackbound._graphs import fabric_of, graph_of, ranks_on
 from rackbound._options import (
@@ -47,6 +54,7 @@ app.add_typer(_catalogue_commands.model, name="model")
 app.command()(_evaluate_command.evaluate)
 app.command()(_read_command.read)
 app.command()(_join_command.join)
+app.command()(_failures_command.failures)
 app.command()(_catalogue_commands.doctor)
 
 

@@ -1,0 +1,97 @@
+"""Which failure costs most?"""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from collectives import Failure, Failures
+from figures._style import BLUE, GREY, VERMILION, house, own_axes, title
+from figures._words import counted, shortened
+from topo import Fault, InputError
+from topo.units import format_quantity
+
+__all__ = ["draw_failures"]
+
+_SIZE = 8.5
+
+
+def draw_failures(failures: Failures, *, name: str = "", most: int = 12, ax: Axes | None = None) -> Axes:
+    """Draw what each single failure makes of a collective's time, the worst first.
+
+    Parameters
+    ----------
+    failures : Failures
+        What `collectives.failures` returns.
+    name : str, optional
+        Of the design, for the title.
+    most : int, optional
+        Bars at most; the title says how many there are.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The one passed in, or the new one. A failure that cuts pairs off has a bar across the whole width.
+
+    Raises
+    ------
+    InputError
+        Nothing can fail, or no bar is asked for.
+
+    Examples
+    --------
+    >>> import topo, collectives
+    >>> found = collectives.failures(topo.load("mi300x-8"), "all_to_all", 8e9)
+    >>> draw_failures(found, name="mi300x-8").get_title(loc="left")
+    'mi300x-8: one failed link cuts 2 pairs off'
+    """
+    if failures.worst is None or most < 1:
+        rule = "needs a failure to draw, and a bar to draw it with"
+        raise InputError(Fault("failures", repr(failures), rule, "Give a graph with links, and most=12."))
+    shown = failures.singles[:most]
+    with house():
+        ax = ax or own_axes(7.6, 1.4 + 0.32 * len(shown))
+        finite = [one.seconds for one in shown if np.isfinite(one.seconds)]
+        width = 1.45 * max([failures.seconds, *finite]) * 1e3
+        ax.set(xlim=(0, width), ylim=(len(shown) - 0.45, -0.55), xlabel=f"{failures.kind} [ms]")
+        ax.xaxis.set_major_locator(MaxNLocator(6))
+        labels = [shortened(f"{one.name} ({one.alike:,})", 190.0, _SIZE) for one in shown]
+        ax.set_yticks(range(len(shown)), labels=labels, parse_math=False)
+        ax.set_ylabel("one failed part (how many are alike)")
+        ax.tick_params(axis="y", length=0)
+        ax.grid(axis="x")
+        for row, one in enumerate(shown):
+            _bar(ax, row, one, width)
+        ax.axvline(failures.seconds * 1e3, color=GREY, linewidth=1.2, linestyle=(0, (6, 2)), zorder=3)
+        ax.annotate("nothing failed", (failures.seconds * 1e3, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
+                    textcoords="offset points", ha="center", color=GREY, fontsize=_SIZE)  # fmt: skip
+        title(ax, _heading(failures, name, failures.worst), pad=22)
+    return ax
+
+
+def _bar(ax: Axes, row: int, one: Failure, width: float) -> None:
+    cut = bool(one.unreachable)
+    length = width if cut else one.seconds * 1e3
+    ax.barh(row, length, 0.62, color=VERMILION if cut else BLUE, hatch="////" if cut else "", edgecolor="white",
+            linewidth=0)  # fmt: skip
+    text = f"{counted(one.unreachable, 'pair')} cut off" if cut else format_quantity(one.seconds, "seconds", 3)
+    halo = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"}
+    ax.annotate(text, (0 if cut else length, row), xytext=(5, 0), textcoords="offset points", va="center",
+                fontsize=_SIZE, bbox=halo, zorder=4)  # fmt: skip
+
+
+def _heading(failures: Failures, name: str, worst: Failure) -> str:
+    where = f"{shortened(name, 200.0, 11.0)}: " if name else ""
+    what = f"{where}one failed {worst.parts[0][0]}"
+    if worst.unreachable:
+        return f"{what} cuts {counted(worst.unreachable, 'pair')} off"
+    if not worst.loss > 0:
+        return f"{where}no single failure costs any time"
+    return f"{what} takes {failures.kind} from {_short(failures.seconds)} to {_short(worst.seconds)}"
+
+
+def _short(seconds: float) -> str:
+    return format_quantity(seconds, "seconds", 3)

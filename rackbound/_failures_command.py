@@ -1,0 +1,94 @@
+"""The command `rackbound failures`: what each failure costs a collective, and which is the worst."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from collectives import Failure, Failures
+from collectives import failures as failed
+from rackbound._defaults import DOMAINS
+from rackbound._graphs import graph_of
+from rackbound._options import Domains, Json, Routing, Settings, overrides_of
+from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
+from rackbound._reports import assumed
+from topo import together
+from topo.units import format_quantity, parse_quantity
+
+__all__ = ["failures"]
+
+
+def failures(
+    design: Annotated[str, typer.Argument(help="Catalogue name, design file or graph file.")],
+    collective: Annotated[str, typer.Option(help="Collective, as all_to_all.")] = "all_to_all",
+    n_bytes: Annotated[str, typer.Option("--bytes", help="nccl-tests' size, with unit.")] = "1GB",
+    domains: Domains = None,
+    ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
+    routing: Routing = "ecmp",
+    doubles: Annotated[int, typer.Option(help="Double failures to sample.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
+    settings: Settings = None,
+    out: Annotated[str | None, typer.Option(help="Folder for the figure and failures.json.  [default: none]")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fail every link, lane, NIC and switch in turn and cost a collective without it."""
+    overrides = overrides_of(settings)
+    checks = [partial(require_folder, out)] if out is not None else []
+    size, graph = together(
+        partial(parse_quantity, n_bytes, "bytes", place="--bytes"),
+        partial(graph_of, design, domains, DOMAINS, overrides),
+        *checks,
+    )[:2]
+    found = failed(graph, collective, size, ranks=ranks, routing=routing, doubles=doubles, seed=seed)
+    inputs = {
+        "design": design, "collective": collective, "bytes": size, "domains": domains, "ranks": ranks,
+        "routing": routing, "doubles": doubles, "seed": seed, "settings": overrides,
+    }  # fmt: skip
+    whole = envelope("failures/1", inputs, found.assumptions, found.to_dict())
+    if out is not None:
+        _write(out, design, found, whole)
+    if as_json:
+        emit_json(whole)
+        return
+    _report(design, found)
+
+
+def _report(design: str, found: Failures) -> None:
+    size, time = format_quantity(found.n_bytes, "bytes"), format_quantity(found.seconds, "seconds")
+    say(f"{found.kind} of {size} over {found.n_ranks} ranks of {design}: {time} with nothing failed")
+    if found.worst is not None:
+        say(f"  worst single failure: {found.worst.name}: {_effect(found.worst)}")
+    say(f"  routing {found.routing}, algorithm {found.algorithm}\n")
+    columns = ("failed", "alike", "time", "loss", "binds then")
+    for title, rows in (("Single failures", found.singles), (f"Double failures, seed {found.seed}", found.doubles)):
+        if rows:
+            show_table(title, columns, [_row(one) for one in rows])
+    assumed(found.assumptions)
+
+
+def _row(one: Failure) -> tuple[str, str, str, str, str]:
+    if one.unreachable:
+        return one.name, f"{one.alike:,}", "never", f"{one.unreachable:,} pairs cut off", f"first {one.pairs[0]}"
+    return one.name, f"{one.alike:,}", format_quantity(one.seconds, "seconds"), _loss(one.loss), one.bottleneck
+
+
+def _effect(one: Failure) -> str:
+    if one.unreachable:
+        return f"{one.unreachable:,} pairs have no path, the first {one.pairs[0]}"
+    return f"{format_quantity(one.seconds, 'seconds')}, {_loss(one.loss)}"
+
+
+def _loss(loss: float) -> str:
+    return "none" if loss == 0 else f"{'+' if loss > 0 else '-'}{format_quantity(abs(loss), 'seconds')}"
+
+
+def _write(out: str, design: str, found: Failures, whole: dict[str, Any]) -> None:
+    import figures
+
+    axes = figures.draw_failures(found, name=design)
+    with whole_folder(out) as folder:
+        figures.save(axes, folder / "failures")
+        (folder / "failures.json").write_text(dumped(whole), encoding="utf-8")
+    note(f"wrote failures.json and 2 figures into {out}")
