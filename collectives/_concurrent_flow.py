@@ -37,7 +37,7 @@ from scipy.sparse.csgraph import dijkstra
 from collectives._symmetry import Classes, members, numbered, refine, told_apart
 from topo import Fabric, Routes
 
-__all__ = ["Flows", "Network", "best_prices", "cheapest", "class_networks", "time_at", "whole_network"]
+__all__ = ["Demand", "Network", "best_prices", "cheapest", "class_networks", "time_at", "whole_network"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -76,7 +76,7 @@ class Network:
 
 
 @dataclass(frozen=True, eq=False)
-class Flows:
+class Demand:
     """Bytes between ranks, one matrix per network they may run on.
 
     Attributes
@@ -104,12 +104,9 @@ class Flows:
 
     def classes(self) -> Classes:
         """Classes of nodes and links that these flows do not tell apart."""
-        n_bytes = self.n_bytes
-        apart = n_bytes[~np.eye(len(n_bytes), dtype=bool)]
-        same = bool((apart == apart[:1]).all())
-        return self.alike if same else told_apart(self.alike, self.fabric, self.ranks, n_bytes)
+        return told_apart(self.alike, self.fabric, self.ranks, self.n_bytes)
 
-    def fewer_sources(self) -> Flows:
+    def fewer_sources(self) -> Demand:
         """Return the flows, or all of them backwards, whichever have fewer sources: prices are the same."""
         n_bytes = self.n_bytes
         if n_bytes.any(axis=1).sum() <= n_bytes.any(axis=0).sum():
@@ -159,27 +156,27 @@ def cheapest(network: Network, price: Floats, ranks: Ints) -> Iterator[tuple[sli
         yield rows, dijkstra(arcs, indices=network.start[ranks[rows]])
 
 
-def time_at(flows: Flows, price: Floats) -> float:
+def time_at(demand: Demand, price: Floats) -> float:
     """Return what prices prove: no routes take less time [s].
 
     Parameters
     ----------
-    flows : Flows
+    demand : Demand
         What is sent, and where it may run.
     price : (links,) float
         Zero or more, not all zero.
     """
-    flows, spent = flows.fewer_sources(), 0.0
-    for network, n_bytes in flows.parts:
+    demand, spent = demand.fewer_sources(), 0.0
+    for network, n_bytes in demand.parts:
         sending = np.flatnonzero(n_bytes.any(axis=1))
-        stops = network.stop[flows.ranks]
-        for rows, path in cheapest(network, price, flows.ranks[sending]):
+        stops = network.stop[demand.ranks]
+        for rows, path in cheapest(network, price, demand.ranks[sending]):
             sent = n_bytes[sending[rows]]
             spent += float(np.sum(sent * np.where(sent > 0, path[:, stops], 0.0)))
-    return spent / float(price @ flows.fabric.bandwidth)
+    return spent / float(price @ demand.fabric.bandwidth)
 
 
-def best_prices(flows: Flows, classes: Classes) -> Floats | None:
+def best_prices(demand: Demand, classes: Classes) -> Floats | None:
     """Return the prices that prove most, (links,) float; none where the program is too large.
 
     References
@@ -188,17 +185,17 @@ def best_prices(flows: Flows, classes: Classes) -> Floats | None:
     .. [2] M. Grohe, K. Kersting, M. Mladenov, E. Selman, "Dimension reduction via colour
        refinement", ESA 2014, arXiv 1307.5697.
     """
-    flows = flows.fewer_sources()
-    first, count = members(classes.node[flows.fabric.ranks[flows.ranks]])
-    used = [(part, i, k) for part in flows.parts for i, k in zip(first, count, strict=True) if part[1][i].any()]
+    demand = demand.fewer_sources()
+    first, count = members(classes.node[demand.fabric.ranks[demand.ranks]])
+    used = [(part, i, k) for part in demand.parts for i, k in zip(first, count, strict=True) if part[1][i].any()]
     if sum(len(np.unique(part[0].link)) for part, _, _ in used) > 40 * MOST_ROWS:
         return None
     sums, n_links = [], int(classes.link.max()) + 1
     for (network, n_bytes), i, k in used:
-        sums.append(_path_sum(network, flows.ranks, n_bytes[i] * k, int(i), classes.link))
+        sums.append(_path_sum(network, demand.ranks, n_bytes[i] * k, int(i), classes.link))
         if sum(len(one.steps) for one in sums) > MOST_ROWS:
             return None
-    per_class = _solved(sums, np.bincount(classes.link, flows.fabric.bandwidth, n_links).astype(np.float64))
+    per_class = _solved(sums, np.bincount(classes.link, demand.fabric.bandwidth, n_links).astype(np.float64))
     return None if per_class is None else per_class[classes.link]
 
 

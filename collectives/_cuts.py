@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._concurrent_flow import Flows, cheapest
+from collectives._concurrent_flow import Demand, cheapest
 from collectives._symmetry import members
 from topo import EDGE_KINDS, Fabric
 
@@ -68,19 +68,19 @@ def _halves(fabric: Fabric) -> Iterator[Side]:
         yield f"half across axis {axis}", side
 
 
-def level_sides(flows: Flows, price: Floats, node_class: Ints) -> Iterator[Side]:
+def level_sides(demand: Demand, price: Floats, node_class: Ints) -> Iterator[Side]:
     """Yield what lies nearer, in price, than some node to a source: of a single source or target the smallest cut.
 
     For flows on the whole network.
     """
-    few = flows.fewer_sources()
-    (network, n_bytes), fabric = few.parts[0], flows.fabric
-    first = [int(i) for i in members(node_class[fabric.ranks[flows.ranks]])[0] if n_bytes[i].any()]
-    for rows, path in cheapest(network, price, flows.ranks[first]):
+    few = demand.fewer_sources()
+    (network, n_bytes), fabric = few.parts[0], demand.fabric
+    first = [int(i) for i in members(node_class[fabric.ranks[demand.ranks]])[0] if n_bytes[i].any()]
+    for rows, path in cheapest(network, price, demand.ranks[first]):
         for i, row in zip(first[rows], path, strict=True):
             for level in np.unique(np.round(row[np.isfinite(row)], 12))[:_MOST_LEVELS]:
                 near = row <= level + 1e-12
-                yield _called(fabric, near, fabric.rank_labels[flows.ranks[i]]), near
+                yield _called(fabric, near, fabric.rank_labels[demand.ranks[i]]), near
 
 
 def _called(fabric: Fabric, near: Bools, source: str) -> str:
@@ -88,15 +88,15 @@ def _called(fabric: Fabric, near: Bools, source: str) -> str:
     return source if inside == 1 else f"{inside:,} of {fabric.n_ranks:,} ranks around {source}"
 
 
-def tightest(flows: Flows, sides: Iterator[Side]) -> Cut:
+def tightest(demand: Demand, sides: Iterator[Side]) -> Cut:
     """Return the cut that takes longest: of each side, out and in, by path class and over all."""
-    fabric, best = flows.fabric, Cut()
-    groups = [[part] for part in flows.parts] + ([list(flows.parts)] if len(flows.parts) > 1 else [])
+    fabric, best = demand.fabric, Cut()
+    groups = [[part] for part in demand.parts] + ([list(demand.parts)] if len(demand.parts) > 1 else [])
     usable = [np.unique(np.concatenate([network.link for network, _ in group])) for group in groups]
     totals = [np.sum([n_bytes for _, n_bytes in group], axis=0) for group in groups]
     for name, side in sides:
         for outward in (side, ~side):
-            here = outward[fabric.ranks[flows.ranks]].astype(float)
+            here = outward[fabric.ranks[demand.ranks]].astype(float)
             for links, n_bytes in zip(usable, totals, strict=True):
                 crossing = links[outward[fabric.source[links]] & ~outward[fabric.target[links]]]
                 amount = float(here @ n_bytes @ (1 - here))

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives._cost import cost
+from collectives._msccl import Algorithm
 from collectives._parts import Part, parts_of
 from collectives._records import Outer, Schedule, plain
 from collectives._schedule import Stages, schedule
 from collectives._symmetry import Classes, classes_of, numbered, told_apart
-from topo import Fabric, Fault, InputError, Ranks, fail, route
+from topo import Fabric, Fault, Hash, InputError, Ranks, Tables, fail, route
 from topo.units import format_quantity
 
 __all__ = ["Failure", "Failures", "failures"]
@@ -130,9 +131,10 @@ def failures(
     n_bytes: float | ArrayLike | Outer | None = None,
     *,
     ranks: Ranks = None,
-    algorithm: str | None = None,
-    routing: str = "ecmp",
+    algorithm: str | Algorithm | None = None,
+    routing: str | Hash | Tables = "ecmp",
     stages: Stages = None,
+    root: str | int | None = None,
     doubles: int = 0,
     seed: int = 0,
 ) -> Failures:
@@ -142,10 +144,10 @@ def failures(
     ----------
     graph : networkx.Graph or networkx.DiGraph
         The topology. In a DiGraph a link fails both ways.
-    kind_or_schedule, n_bytes, ranks, algorithm, stages
+    kind_or_schedule, n_bytes, ranks, algorithm, stages, root
+        As `cost`; the schedule stays what it is, and routes find other ways.
+    routing : str, Hash or Tables, optional
         As `cost`.
-    routing : str, optional
-        Routing rule.
     doubles : int, optional
         Double failures to sample, each two parts drawn from all.
     seed : int, optional
@@ -160,34 +162,35 @@ def failures(
     --------
     >>> import topo
     >>> failures(topo.load("hgx-h100-8", 2, {"scale_out.latency": "0 s"}), "all_to_all", 16e9).worst
-    Failure(16 pairs without a path: nic d0/gpu0 - leaf0, one of 16 alike)
+    Failure(128 pairs without a path: switch leaf0, one of 1 alike)
     """
     if not isinstance(graph, nx.Graph):
         raise InputError(Fault("graph", repr(graph), "does not say what can fail", "Give the graph itself."))
     if isinstance(doubles, bool) or not isinstance(doubles, int) or doubles < 0:
         raise InputError(Fault("doubles", doubles, "must be a whole number, zero or more", "Correct it."))
-    healthy = cost(graph, kind_or_schedule, n_bytes, ranks=ranks, routing=routing, stages=stages, **_named(algorithm))
+    words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root}
+    healthy = cost(graph, kind_or_schedule, n_bytes, algorithm=algorithm, routing=routing, **words)
     fabric = Fabric.from_graph(graph)
     plan = kind_or_schedule
     if not isinstance(plan, Schedule):
-        assert n_bytes is not None  # else cost has refused
-        plan = schedule(plan, fabric, n_bytes, ranks=ranks, stages=stages, **_named(algorithm))
+        plan = schedule(
+            plan, fabric, n_bytes, algorithm=algorithm if algorithm != "best" else healthy.algorithm, **words
+        )
+    if len(plan.switches):
+        rule = "has switches add up, and is made for the switches there are"
+        raise InputError(Fault("algorithm", plan.algorithm, rule, "Take an algorithm between ranks, as ring."))
     trial = _Trial(graph, fabric, plan, routing, healthy.seconds)
     found = list(parts_of(graph, fabric, _classes(fabric, plan)))
     classes: dict[object, list[Part]] = {}
     for part in found:
-        key = part.alike if routing in _FAIR else part
+        key = part.alike if isinstance(routing, str) and routing in _FAIR else part
         classes.setdefault(key, []).append(part)
     singles = [trial.without((same[0],), sum(part.count for part in same)) for same in classes.values()]
     twos = [trial.without(pair, 1) for pair in _sampled(found, doubles, seed)]
     return Failures(
-        healthy.seconds, _worst_first(singles), _worst_first(twos), seed, plan.kind, plan.algorithm, routing,
+        healthy.seconds, _worst_first(singles), _worst_first(twos), seed, plan.kind, plan.algorithm, healthy.routing,
         plan.n_bytes, len(plan.ranks), healthy.assumptions,
     )  # fmt: skip
-
-
-def _named(algorithm: str | None) -> dict[str, Any]:
-    return {} if algorithm is None else {"algorithm": algorithm}
 
 
 def _worst_first(found: list[Failure]) -> tuple[Failure, ...]:
@@ -213,8 +216,6 @@ def _classes(fabric: Fabric, plan: Schedule) -> Classes:
     label = np.zeros((n, n))
     for n_bytes in {phase.n_bytes.tobytes(): phase.n_bytes for phase in plan.phases}.values():
         label[apart] = numbered(label[apart], n_bytes[apart])
-    if (label[apart] == label[apart][:1]).all():
-        return alike
     return told_apart(alike, fabric, plan.ranks, label)
 
 
@@ -225,7 +226,7 @@ class _Trial:
     graph: nx.Graph[str]
     fabric: Fabric
     plan: Schedule
-    routing: str
+    routing: str | Hash | Tables
     seconds: float
 
     def without(self, parts: tuple[Part, ...], alike: int) -> Failure:

@@ -10,12 +10,15 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives._concurrent_flow import Flows, class_networks, whole_network
+from collectives._concurrent_flow import Demand, class_networks, whole_network
+from collectives._cuts import Cut
 from collectives._cuts_all_reduce import partition_cut
-from collectives._needs import DISTINCT, NEEDS, ROOTED, needs_of
+from collectives._in_network import link_loads
+from collectives._msccl import Algorithm
+from collectives._needs import meaning_of, needs_of
 from collectives._proofs import Proof, least_latency, proof_of, require_joined
-from collectives._records import Outer, Schedule, plain
-from collectives._schedule import Stages, schedule
+from collectives._records import Flows, Outer, Schedule, plain
+from collectives._schedule import Order, Stages, schedule
 from collectives._symmetry import classes_of
 from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, route, scale, suggest
 from topo.units import format_quantity
@@ -28,6 +31,8 @@ Ints = NDArray[np.intp]
 SCOPES = ("schedule", "any")
 #: Ranks up to which all pairs are held.
 MOST_RANKS = 4096
+#: Different phases that are bound one by one.
+_MOST_PHASES = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,10 +102,12 @@ def lower_bound(
     n_bytes: float | ArrayLike | Outer | None = None,
     *,
     ranks: Ranks = None,
-    algorithm: str | None = None,
+    algorithm: str | Algorithm | None = None,
     scope: str = "schedule",
     stages: Stages = None,
     root: str | int | None = None,
+    channels: int | None = None,
+    order: Order = None,
 ) -> Bound:
     """Return a time that nothing beats, and the cut or the links that prove it.
 
@@ -112,14 +119,12 @@ def lower_bound(
         A collective, or what `schedule` returns.
     n_bytes : float, (n, n) array or Outer
         nccl-tests' size [bytes], or the matrix of all_to_all_v; none with a Schedule.
-    ranks, algorithm, stages
+    ranks, algorithm, stages, root, channels, order
         As `schedule`.
     scope : {"schedule", "any"}
         schedule: the schedule's transfers, phase by phase, each pair on its path class,
         relayed by what that class lets relay, over any routes. any: every node passes on,
         over every class of links; switches reduce and multicast where the graph says so.
-    root : str or int, optional
-        Of broadcast, reduce, gather and scatter with scope "any"; the first rank by default.
 
     Returns
     -------
@@ -135,23 +140,34 @@ def lower_bound(
     Examples
     --------
     >>> import topo
-    >>> lower_bound(topo.load("hgx-h100-8", 2, {"scale_out.latency": "0 s"}), "all_to_all", 16e9)
+    >>> boxes = topo.load("hgx-h100-8", 2, {"scale_out.latency": "0 s"})
+    >>> lower_bound(boxes, "all_to_all", 16e9)
     Bound(160 ms: all_to_all over 16 ranks, direct, any routes; cut out of d0/gpu0: 1 scale-out link)
+    >>> lower_bound(boxes, "all_gather", 16e9, scope="any").cut
+    'into d0/gpu0: 2 scale-up and scale-out links'
     """
     if scope not in SCOPES:
         raise InputError(Fault("scope", scope, "is not a known scope", suggest(str(scope), SCOPES)))
     fabric = Fabric.from_graph(graph)
-    words = {"ranks": ranks, "stages": stages} | ({} if algorithm is None else {"algorithm": algorithm})
-    if scope == "any":
-        kind, size, numbers, proofs = _any(fabric, kind_or_schedule, n_bytes, words, root)
-        return _summary(fabric, kind, "", scope, size, len(numbers), proofs)
-    if isinstance(kind_or_schedule, Schedule):
-        plan = kind_or_schedule
-    else:
-        plan = schedule(kind_or_schedule, fabric, _sized(n_bytes), **words)  # type: ignore[arg-type]
-    _require_few(plan.ranks)
-    proofs = _phase_proofs(fabric, plan)
-    return _summary(fabric, plan.kind, plan.algorithm, scope, plan.n_bytes, len(plan.ranks), proofs)
+    plan = kind_or_schedule
+    if not isinstance(plan, Schedule):
+        given = algorithm if scope == "schedule" else None
+        plan = schedule(
+            plan,
+            fabric,
+            n_bytes,
+            ranks=ranks,
+            algorithm=given,
+            stages=stages,
+            root=root,
+            channels=channels,
+            order=order,
+        )
+    if len(plan.ranks) > MOST_RANKS:
+        rule = f"are more than the {MOST_RANKS:,} whose pairs a bound looks at"
+        raise InputError(Fault("ranks", len(plan.ranks), rule, "Bound a part of it."))
+    proofs = [(_any(fabric, plan), 1)] if scope == "any" else _by_phase(fabric, plan)
+    return _summary(fabric, plan, scope, proofs)
 
 
 def bounds_if_doubled(graph: nx.Graph[str] | Fabric, *arguments: Any, **words: Any) -> dict[str, Bound]:
@@ -183,28 +199,30 @@ def bounds_if_doubled(graph: nx.Graph[str] | Fabric, *arguments: Any, **words: A
     return {kind: lower_bound(scale(fabric, kind=kind, bandwidth=2.0), *arguments, **words) for kind in kinds}
 
 
-def _sized(n_bytes: Any) -> Any:
-    if n_bytes is None:
-        raise InputError(Fault("n_bytes", None, "a collective needs a size", "Give bytes, as 1e9."))
-    return n_bytes
-
-
-def _require_few(ranks: Ints) -> None:
-    if len(ranks) > MOST_RANKS:
-        rule = f"are more than the {MOST_RANKS:,} whose pairs a bound looks at"
-        raise InputError(Fault("ranks", len(ranks), rule, "Bound a part of it."))
-
-
 # --- the schedule's own transfers ------------------------------------------------------------------------------------
 
 
-def _transfers(plan: Schedule) -> Iterator[Floats]:
-    """Bytes of each phase from row to column, none on the diagonal."""
+def _transfers(plan: Schedule) -> Iterator[tuple[Floats, int]]:
+    """Bytes of phases that differ, none on the diagonal, and how often each runs.
+
+    What takes T1 and T2 one after the other could all be sent in T1 + T2: of phases that
+    overlap, or are too many, the sum is bound as one.
+    """
+    known: dict[bytes, tuple[Floats, int]] = {}
     for phase in plan.phases:
-        yield np.where(np.eye(len(plan.ranks), dtype=bool), 0.0, phase.n_bytes)
+        n_bytes = np.where(np.eye(len(phase.n_bytes), dtype=bool), 0.0, phase.n_bytes)
+        key = n_bytes.tobytes()
+        known[key] = n_bytes, phase.repeats + (known[key][1] if key in known else 0)
+    if known and (plan.pipelined or len(known) > _MOST_PHASES):
+        yield np.sum([times * n_bytes for n_bytes, times in known.values()], axis=0), 1
+    else:
+        yield from known.values()
 
 
-def _phase_proofs(fabric: Fabric, plan: Schedule) -> list[Proof]:
+def _by_phase(fabric: Fabric, plan: Schedule) -> list[tuple[Proof, int]]:
+    """Bound every phase, and say how often it runs."""
+    if len(plan.switches):
+        return [(_by_link(fabric, plan, n_bytes), times) for n_bytes, times in _transfers(plan)]
     routes = route(fabric)
     pair_class = routes.pair_class[np.ix_(plan.ranks, plan.ranks)]
     networks = class_networks(routes)
@@ -212,89 +230,52 @@ def _phase_proofs(fabric: Fabric, plan: Schedule) -> list[Proof]:
     for number, network in enumerate(networks):
         if (pair_class == number).any():
             late = np.where(pair_class == number, least_latency(fabric, network, plan.ranks), late)
-    alike = classes_of(fabric, plan.ranks)
-    known: dict[bytes, Proof] = {}
-    proofs = []
-    for n_bytes in _transfers(plan):
-        key = n_bytes.tobytes()
-        if key not in known:
-            parts = [(net, np.where(pair_class == number, n_bytes, 0.0)) for number, net in enumerate(networks)]
-            flows = Flows(fabric, plan.ranks, tuple(part for part in parts if part[1].any()), alike)
-            require_joined(fabric, plan.ranks, (n_bytes > 0) & (pair_class == -1))
-            known[key] = proof_of(flows, late, n_bytes > 0)
-        proofs.append(known[key])
-    return proofs
+    alike, found = classes_of(fabric, plan.ranks), []
+    for n_bytes, times in _transfers(plan):
+        require_joined(fabric, plan.ranks, (n_bytes > 0) & (pair_class == -1))
+        parts = [(net, np.where(pair_class == number, n_bytes, 0.0)) for number, net in enumerate(networks)]
+        demand = Demand(fabric, plan.ranks, tuple(part for part in parts if part[1].any()), alike)
+        found.append((proof_of(demand, late, n_bytes > 0, paths=not plan.pipelined), times))
+    return found
+
+
+def _by_link(fabric: Fabric, plan: Schedule, n_bytes: Floats) -> Proof:
+    """Bound flows to and from switches: each has one link."""
+    nodes = np.concatenate([fabric.ranks[plan.ranks], plan.switches])
+    source, target = np.nonzero(n_bytes)
+    found = link_loads(fabric, nodes, Flows(source, target, n_bytes[source, target], len(nodes)))
+    link = int(np.argmax(found.loads / fabric.bandwidth))
+    cut = Cut(float(found.loads[link]), float(fabric.bandwidth[link]), fabric.link_label(link))
+    return Proof(float(found.least_latency.min()), cut.seconds, "cut", cut)
 
 
 # --- no algorithm given ----------------------------------------------------------------------------------------------
 
 
-def _any(
-    fabric: Fabric, given: str | Schedule, n_bytes: Any, words: dict[str, Any], root: str | int | None
-) -> tuple[str, float, Ints, list[Proof]]:
-    kind, size, ranks, fixed = _meaning(fabric, given, n_bytes, words, root)
-    _require_few(ranks)
-    n, at = len(ranks), _root(fabric, ranks, root)
-    if kind in DISTINCT:
-        fixed = DISTINCT[kind](n, size, at)
-    network = whole_network(fabric)
-    late = least_latency(fabric, network, ranks)
-    apart = ~np.eye(n, dtype=bool)
+def _any(fabric: Fabric, plan: Schedule) -> Proof:
+    ranks, meaning, network = plan.ranks, meaning_of(plan), whole_network(fabric)
+    late, apart = least_latency(fabric, network, ranks), ~np.eye(len(ranks), dtype=bool)
     best, alike = Proof(), classes_of(fabric, ranks)
-    for need in [fixed] if fixed is not None else needs_of(fabric, kind, size, ranks, at, alike):
+    for need in needs_of(fabric, ranks, meaning, alike):
         require_joined(fabric, ranks, np.isinf(late) & (need > 0))
-        proof = proof_of(Flows(fabric, ranks, ((network, need),), alike), late, need > 0, apart)
+        proof = proof_of(Demand(fabric, ranks, ((network, need),), alike), late, need > 0, apart)
         best = max(best, proof, key=lambda one: one.seconds)
-    if kind == "all_reduce" and n > 1:
-        cut = partition_cut(fabric, ranks, size)
+    if meaning.reduced and len(ranks) > 1:
+        cut = partition_cut(fabric, ranks, meaning.reduced)
         proof = Proof(float(late[apart].min()), cut.seconds, "partition", cut)
         best = max(best, proof, key=lambda one: one.seconds)
-    return kind, size, ranks, [best]
+    return best
 
 
-def _meaning(
-    fabric: Fabric, given: str | Schedule, n_bytes: Any, words: dict[str, Any], root: str | int | None
-) -> tuple[str, float, Ints, Floats | None]:
-    """Kind, size and ranks of what is to be done, and its bytes where they are not the kind's."""
-    known = {**NEEDS, **DISTINCT}
-    if isinstance(given, Schedule):
-        if given.kind in known and not (given.kind in ROOTED and root is None):
-            return given.kind, given.n_bytes, given.ranks, None
-        if len(given.phases) == 1 and given.kind not in known:
-            return given.kind, given.n_bytes, given.ranks, next(_transfers(given))
-        rule = "does not say what must reach whom, only how one algorithm does it"
-        raise InputError(Fault("schedule", repr(given), rule, "Give the kind, n_bytes and root=."))
-    if given in known:
-        return given, _number(_sized(n_bytes)), fabric.rank_numbers(words["ranks"]), None
-    plan = schedule(given, fabric, _sized(n_bytes), ranks=words["ranks"], stages=words["stages"])
-    return plan.kind, plan.n_bytes, plan.ranks, next(_transfers(plan))
-
-
-def _number(n_bytes: Any) -> float:
-    if isinstance(n_bytes, int | float | np.number) and not isinstance(n_bytes, bool) and 0 < n_bytes < np.inf:
-        return float(n_bytes)
-    raise InputError(Fault("n_bytes", n_bytes, "must be a finite number of bytes above zero", "Give bytes, as 1e9."))
-
-
-def _root(fabric: Fabric, ranks: Ints, root: str | int | None) -> int:
-    if root is None:
-        return 0
-    one: Any = [root]
-    place = np.flatnonzero(ranks == fabric.rank_numbers(one)[0])
-    if not len(place):
-        raise InputError(Fault("root", root, "does not take part", "Name one of the ranks."))
-    return int(place[0])
-
-
-def _summary(
-    fabric: Fabric, kind: str, algorithm: str, scope: str, n_bytes: float, n_ranks: int, proofs: list[Proof]
-) -> Bound:
-    longest = max(proofs, key=lambda proof: proof.seconds)
-    latency, transfer = sum(proof.latency for proof in proofs), sum(proof.transfer for proof in proofs)
+def _summary(fabric: Fabric, plan: Schedule, scope: str, proofs: list[tuple[Proof, int]]) -> Bound:
+    longest = max((proof for proof, _ in proofs), key=lambda proof: proof.seconds, default=Proof())
+    latency = sum((times * proof.latency for proof, times in proofs), 0.0)
+    transfer = sum((times * proof.transfer for proof, times in proofs), 0.0)
     seconds = latency + transfer
-    notes = dict.fromkeys(note for proof in proofs for note in proof.notes)
+    notes = dict.fromkeys((*plan.assumptions, *(note for proof, _ in proofs for note in proof.notes)))
     return Bound(
         seconds, latency, transfer, longest.kind, longest.cut.name, longest.cut.n_bytes, longest.cut.bandwidth,
-        {name: float(part) for name, part in longest.prices}, scope, kind, algorithm, n_bytes, n_ranks,
-        n_bytes / seconds if seconds else 0.0, (*fabric.assumptions, *notes),
+        {name: float(part) for name, part in longest.prices}, scope, plan.kind,
+        plan.algorithm if scope == "schedule" else "", plan.n_bytes, len(plan.ranks),
+        plan.n_bytes / seconds if seconds else 0.0, (*fabric.assumptions, *notes),
     )  # fmt: skip

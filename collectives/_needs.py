@@ -1,16 +1,18 @@
-"""What must reach whom, whatever the algorithm? One row per collective."""
+"""What must reach whom, whatever the algorithm?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives._records import Schedule
 from collectives._symmetry import Classes, members, told_apart
-from topo import Fabric
+from topo import Fabric, Fault, InputError
 
-__all__ = ["DISTINCT", "NEEDS", "ROOTED", "needs_of"]
+__all__ = ["Meaning", "meaning_of", "needs_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -19,47 +21,85 @@ Ints = NDArray[np.intp]
 _MOST_NEEDS = 64
 
 
-def _one(n: int, source: int, target: int, n_bytes: float) -> Floats:
-    matrix = np.zeros((n, n))
-    matrix[source, target] = n_bytes
-    return matrix
+@dataclass(frozen=True, eq=False)
+class Meaning:
+    """Bytes that a collective moves.
+
+    Attributes
+    ----------
+    distinct : (n, n) float
+        From one rank (row) to one other.
+    spread : (n,) float
+        Of every rank, to all others.
+    summed : (n,) float
+        Of the sum over all, to every rank.
+    reduced : float
+        Of the sum over all, to all.
+    """
+
+    distinct: Floats
+    spread: Floats
+    summed: Floats
+    reduced: float
 
 
-def _into(n: int, target: int, n_bytes: float) -> Floats:
-    matrix = np.zeros((n, n))
+def meaning_of(plan: Schedule) -> Meaning:
+    """Return what the chunks of a schedule mean.
+
+    Raises
+    ------
+    InputError
+        A schedule that does not say.
+    """
+    if plan.content is None:
+        rule = "does not say what must reach whom, only how one algorithm does it"
+        raise InputError(Fault("schedule", repr(plan), rule, "Give the kind and n_bytes."))
+    chunks, n = plan.content(), len(plan.ranks)
+    one, only = chunks.origin >= 0, chunks.goal >= 0
+    distinct = np.zeros((n, n))
+    np.add.at(distinct, (chunks.origin[one & only], chunks.goal[one & only]), chunks.n_bytes[one & only])
+    np.fill_diagonal(distinct, 0.0)
+    spread = np.bincount(chunks.origin[one & ~only], chunks.n_bytes[one & ~only], n)
+    summed = np.bincount(chunks.goal[~one & only], chunks.n_bytes[~one & only], n)
+    return Meaning(distinct, spread.astype(float), summed.astype(float), float(chunks.n_bytes[~one & ~only].sum()))
+
+
+def needs_of(fabric: Fabric, ranks: Ints, meaning: Meaning, alike: Classes) -> Iterator[Floats]:
+    """Yield bytes from rank to rank, (n, n), that any algorithm must move, each set by itself.
+
+    What is spread is looked at one target at a time: what it lacks of all others is all
+    different. What is summed, one source at a time: every sum waits for its part. What is
+    reduced, one pair at a time.
+    """
+    if meaning.distinct.any():
+        yield meaning.distinct
+    if meaning.spread.any():
+        for target in _narrowest(fabric, ranks, meaning.spread, alike):
+            yield _into(target, meaning.spread)
+    if meaning.summed.any():
+        for source in _narrowest(fabric, ranks, meaning.summed, alike):
+            yield _into(source, meaning.summed).T
+    if meaning.reduced:
+        first = np.zeros(len(ranks))
+        first[:1] = meaning.reduced
+        for other in _narrowest(fabric, ranks, first, alike):
+            yield from (_into(other, first), _into(other, first).T)
+
+
+def _into(target: int, n_bytes: Floats) -> Floats:
+    matrix = np.zeros((len(n_bytes), len(n_bytes)))
     matrix[:, target] = n_bytes
     matrix[target, target] = 0.0
     return matrix
 
 
-#: Collective -> (ranks, n bytes, root, a rank) -> what must reach, or leave, that rank whatever is done. A bound of
-#: each alone is a bound: a target's data are all different, or, of a sum, must all be waited for.
-NEEDS: dict[str, Callable[[int, float, int, int], list[Floats]]] = {
-    "all_gather": lambda n, size, root, i: [_into(n, i, size / n)],
-    "reduce_scatter": lambda n, size, root, i: [_into(n, i, size / n).T],
-    "broadcast": lambda n, size, root, i: [_one(n, root, i, size)],
-    "reduce": lambda n, size, root, i: [_one(n, i, root, size)],
-    "all_reduce": lambda n, size, root, i: [_one(n, root, i, size), _one(n, i, root, size)],
-}
-#: Collectives of distinct data that `schedule` need not know: (ranks, n bytes, root) -> bytes from row to column.
-DISTINCT: dict[str, Callable[[int, float, int], Floats]] = {
-    "all_to_all": lambda n, size, root: np.where(np.eye(n, dtype=bool), 0.0, size / n),
-    "gather": lambda n, size, root: _into(n, root, size / n),
-    "scatter": lambda n, size, root: _into(n, root, size / n).T,
-    "sendrecv": lambda n, size, root: np.roll(np.eye(n), 1, axis=1) * size * (n > 1),
-}
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
-
-
-def needs_of(fabric: Fabric, kind: str, size: float, ranks: Ints, root: int, alike: Classes) -> Iterator[Floats]:
-    """Yield what one rank of every class needs, those with the narrowest links first."""
-    n = len(ranks)
-    rooted = kind in ("broadcast", "reduce", "all_reduce")
-    classes = told_apart(alike, fabric, ranks, _into(n, root, 1.0)) if rooted else alike
+def _narrowest(fabric: Fabric, ranks: Ints, n_bytes: Floats, alike: Classes) -> list[int]:
+    """Return one rank of every class, those with the narrowest links first."""
+    star = np.repeat(n_bytes[:, None], len(ranks), axis=1)
+    np.fill_diagonal(star, 0.0)
     nodes = fabric.ranks[ranks]
-    first = members(classes.node[nodes])[0]
+    first = members(told_apart(alike, fabric, ranks, star).node[nodes])[0]
     into = np.bincount(fabric.target, fabric.bandwidth, len(fabric.labels))[nodes]
     out = np.bincount(fabric.source, fabric.bandwidth, len(fabric.labels))[nodes]
     narrow = first[np.argsort(np.minimum(into, out)[first], kind="stable")]
-    for i in narrow[(narrow != root) | (not rooted)][:_MOST_NEEDS]:
-        yield from NEEDS[kind](n, size, root, int(i))
+    return [int(i) for i in narrow[:_MOST_NEEDS]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._concurrent_flow import Flows, Network, best_prices, cheapest, time_at
+from collectives._concurrent_flow import Demand, Network, best_prices, cheapest, time_at
 from collectives._cuts import Cut, level_sides, named_sides, tightest
 from collectives._symmetry import members
 from topo import EDGE_KINDS, Fabric, Fault, InputError
@@ -52,35 +52,36 @@ def require_joined(fabric: Fabric, ranks: Ints, cut: Bools) -> None:
         raise InputError(Fault("graph", fabric.name, rule, "Join them, or leave those ranks out."))
 
 
-def proof_of(flows: Flows, late: Floats, sent: Bools, least_of: Bools | None = None) -> Proof:
+def proof_of(demand: Demand, late: Floats, sent: Bools, least_of: Bools | None = None, *, paths: bool = True) -> Proof:
     """Bound flows by named cuts, by prices, and by latency.
 
     A byte that crosses a cut or a priced link is on its way for at least the least latency
     of all pairs, so links have that much less time. `least_of` says which pairs count:
-    relays of other algorithms may run between any ranks.
+    relays of other algorithms may run between any ranks. `paths`: whether the time is
+    also that of the latest pair; the cost of phases that overlap leaves that out.
     """
     if not sent.any():
         return Proof()
-    fabric, classes = flows.fabric, flows.classes()
+    fabric, classes = demand.fabric, demand.classes()
     least = float(late[sent if least_of is None else least_of].min())
-    cut = tightest(flows, named_sides(fabric, classes.node))
-    price = best_prices(flows, classes)
+    cut = tightest(demand, named_sides(fabric, classes.node))
+    price = best_prices(demand, classes)
     found = Proof(least, cut.seconds, "cut", cut)
     if price is None:
         found = Proof(least, cut.seconds, "cut", cut, notes=("links too unlike for prices: named cuts only",))
     else:
-        seconds = time_at(flows, price)
-        if seconds > cut.seconds * _SAME and flows.parts[0][0].tail is fabric.source:
-            level = tightest(flows, level_sides(flows, price, classes.node))
+        seconds = time_at(demand, price)
+        if seconds > cut.seconds * _SAME and demand.parts[0][0].tail is fabric.source:
+            level = tightest(demand, level_sides(demand, price, classes.node))
             cut = max(cut, level, key=lambda one: one.seconds)
             found = Proof(least, cut.seconds, "cut", cut)
         if seconds > cut.seconds * _SAME:
             prices = _priced(fabric, price, classes.link)
             found = Proof(least, seconds, "prices", Cut(0.0, np.inf, prices[0][0]), prices)
     most = np.where(sent, late, -1.0)
-    if most.max() > found.seconds:
+    if paths and most.max() > found.seconds:
         i, j = np.unravel_index(int(np.argmax(most)), most.shape)
-        a, b = (fabric.rank_labels[flows.ranks[k]] for k in (i, j))
+        a, b = (fabric.rank_labels[demand.ranks[k]] for k in (i, j))
         return Proof(float(most.max()), 0.0, "latency", Cut(0.0, np.inf, f"{a} => {b}"), notes=found.notes)
     return found
 

@@ -54,7 +54,10 @@ def classes_of(fabric: Fabric, ranks: Ints) -> Classes:
 
 
 def told_apart(alike: Classes, fabric: Fabric, ranks: Ints, traffic: Floats) -> Classes:
-    """Return finer classes, in which ranks also differ by the bytes between them, (n, n)."""
+    """Return finer classes, in which ranks also differ by the bytes between them, (n, n), none on the diagonal."""
+    apart = traffic[~np.eye(len(traffic), dtype=bool)]
+    if (apart == apart[:1]).all():
+        return alike
     i, j = np.nonzero(traffic)
     ends = fabric.ranks[ranks]
     tail, head = np.concatenate([fabric.source, ends[i]]), np.concatenate([fabric.target, ends[j]])

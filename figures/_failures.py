@@ -53,7 +53,7 @@ def draw_failures(failures: Failures, *, name: str = "", most: int = 12, ax: Axe
         raise InputError(Fault("failures", repr(failures), rule, "Give a graph with links, and most=12."))
     shown = failures.singles[:most]
     with house():
-        ax = ax or own_axes(7.6, 1.4 + 0.32 * len(shown))
+        ax = ax or own_axes(7.6, 1.6 + 0.32 * max(5, len(shown)))
         finite = [one.seconds for one in shown if np.isfinite(one.seconds)]
         width = 1.45 * max([failures.seconds, *finite]) * 1e3
         ax.set(xlim=(0, width), ylim=(len(shown) - 0.45, -0.55), xlabel=f"{failures.kind} [ms]")

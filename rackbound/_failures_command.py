@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from collectives import Failure, Failures
+from collectives import Failure, Failures, read_algorithm
 from collectives import failures as failed
 from rackbound._defaults import DOMAINS
 from rackbound._graphs import graph_of
-from rackbound._options import Domains, Json, Routing, Settings, overrides_of
+from rackbound._options import Algorithm, Domains, Json, Routing, Settings, overrides_of, routing_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
 from rackbound._reports import assumed
 from topo import together
@@ -26,6 +26,7 @@ def failures(
     n_bytes: Annotated[str, typer.Option("--bytes", help="nccl-tests' size, with unit.")] = "1GB",
     domains: Domains = None,
     ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
+    algorithm: Algorithm = None,
     routing: Routing = "ecmp",
     doubles: Annotated[int, typer.Option(help="Double failures to sample.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
@@ -36,15 +37,17 @@ def failures(
     """Fail every link, lane, NIC and switch in turn and cost a collective without it."""
     overrides = overrides_of(settings)
     checks = [partial(require_folder, out)] if out is not None else []
-    size, graph = together(
+    size, graph, chosen, rule = together(
         partial(parse_quantity, n_bytes, "bytes", place="--bytes"),
         partial(graph_of, design, domains, DOMAINS, overrides),
+        lambda: read_algorithm(algorithm) if algorithm and algorithm.endswith(".xml") else algorithm,
+        partial(routing_of, routing),
         *checks,
-    )[:2]
-    found = failed(graph, collective, size, ranks=ranks, routing=routing, doubles=doubles, seed=seed)
+    )[:4]
+    found = failed(graph, collective, size, ranks=ranks, algorithm=chosen, routing=rule, doubles=doubles, seed=seed)
     inputs = {
         "design": design, "collective": collective, "bytes": size, "domains": domains, "ranks": ranks,
-        "routing": routing, "doubles": doubles, "seed": seed, "settings": overrides,
+        "algorithm": algorithm, "routing": routing, "doubles": doubles, "seed": seed, "settings": overrides,
     }  # fmt: skip
     whole = envelope("failures/1", inputs, found.assumptions, found.to_dict())
     if out is not None:

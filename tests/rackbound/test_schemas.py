@@ -86,8 +86,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
          str(DATA / "readers-host" / "topo-m" / "c4140-v100-trailing-tabs.txt")),
         ("join", str(DATA / "readers-fabric" / "ibnetdiscover-sim-ft2_32.txt"),
          str(DATA / "readers-fabric" / "opensm" / "ft2_32_dor.lfts.dump")),
+    ],
     "failures/1": [
         ("failures", HGX, "--domains", "1", "--doubles", "3"), ("failures", "mi300x-8", "--ranks", "2", "--seed", "1"),
+        ("failures", HGX, "--collective", "all_reduce", "--algorithm", "ring", "--routing", "even", "--domains", "1"),
         ("failures", HGX, "--collective", "send", "--bytes", "1 MiB", "--set", "design.domain_size=4"),
     ],
 }  # fmt: skip

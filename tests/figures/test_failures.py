@@ -1,0 +1,60 @@
+"""Is every bar a failure's time, and is a cut told from a delay?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import collectives
+import figures
+import topo
+from topo import InputError
+
+from .drawn import cropped, labels, overlapping, shown_ticks
+
+TAPERED = {"scale_out.oversubscription": 2.0, "scale_out.radix": 8}
+
+
+def found() -> collectives.Failures:
+    return collectives.failures(topo.load("hgx-h100-8", 4, TAPERED), "all_to_all", 1e9)
+
+
+def test_bars_are_the_times() -> None:
+    failures = found()
+    ax = figures.draw_failures(failures, name="hgx-h100-8")
+    lengths = [bar.get_width() for bar in ax.patches]
+    for one, length in zip(failures.singles, lengths, strict=True):
+        assert length == pytest.approx(one.seconds * 1e3 if np.isfinite(one.seconds) else ax.get_xlim()[1])
+    assert ax.get_title(loc="left") == "hgx-h100-8: one failed switch cuts 180 pairs off"
+    assert labels(ax)[:3] == ["180 pairs cut off", "48 pairs cut off", "52.5 ms"]
+    assert shown_ticks(ax.yaxis)[0] == "switch leaf0 (8)"
+    assert cropped(ax) == []
+    assert overlapping(ax) == []
+
+
+def test_a_delay_is_said_with_both_times() -> None:
+    failures = replace(found(), singles=tuple(one for one in found().singles if not one.unreachable))
+    title = figures.draw_failures(failures).get_title(loc="left")
+    assert title == "one failed switch takes all_to_all from 26.3 ms to 52.5 ms"
+    harmless = replace(failures, singles=tuple(one for one in failures.singles if not one.loss))
+    assert figures.draw_failures(harmless).get_title(loc="left") == "no single failure costs any time"
+
+
+def test_only_the_worst_are_drawn() -> None:
+    ax = figures.draw_failures(found(), most=2)
+    assert len(ax.patches) == 2
+    assert cropped(ax) == []
+
+
+def test_nothing_to_draw_is_refused() -> None:
+    for failures, most in ((replace(found(), singles=()), 12), (found(), 0)):
+        with pytest.raises(InputError, match="needs a failure to draw"):
+            figures.draw_failures(failures, most=most)
+
+
+def test_the_axes_passed_in_are_returned() -> None:
+    ax = Figure().subplots()
+    assert figures.draw_failures(found(), ax=ax) is ax
