@@ -35,7 +35,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from collectives._symmetry import Classes, members, numbered, refine, told_apart
-from topo import Fabric, Routes
+from topo import PATH_CLASSES, Fabric, class_graph
 
 __all__ = ["Demand", "Network", "best_prices", "cheapest", "class_networks", "time_at", "whole_network"]
 
@@ -120,36 +120,23 @@ def whole_network(fabric: Fabric) -> Network:
     return Network(len(fabric.labels), fabric.source, fabric.target, links, fabric.ranks, fabric.ranks)
 
 
-def class_networks(routes: Routes) -> list[Network]:
+def class_networks(fabric: Fabric) -> list[Network]:
     """Return one network per path class, in which nodes relay only what the class lets them."""
-    return [_class_network(routes, number) for number in range(len(routes.classes))]
-
-
-def _class_network(routes: Routes, number: int) -> Network:
-    """Unfold a class's graph: sources 0 .. n-1, targets n .. 2n-1, then what is on the way."""
-    graph, n = routes.classes[number].graph, routes.fabric.n_ranks
-    ends = graph.n_sources + graph.n_targets
-    lone = np.zeros(graph.n_targets, dtype=np.intp)
-    lone[graph.target_group[::-1]] = np.arange(n)[::-1]
-    node = np.concatenate([np.zeros(graph.n_sources, dtype=np.intp), n + lone, 2 * n + np.arange(graph.n_nodes - ends)])
-    transit = np.flatnonzero(graph.link >= 0)
-    out_of, k = np.nonzero(graph.source_edge >= 0)
-    out = graph.source_edge[out_of, k]
-    into, j = np.nonzero(graph.target_edge >= 0)
-    last = graph.target_edge[into, j]
-    return Network(
-        2 * n + graph.n_nodes - ends,
-        np.concatenate([node[graph.tail[transit]], out_of, node[graph.tail[last]]]),
-        np.concatenate([node[graph.head[transit]], node[graph.head[out]], n + into]),
-        np.concatenate([graph.link[transit], graph.source_link[out_of, k], graph.target_link[into, j]]),
-        np.arange(n), n + np.arange(n),
-    )  # fmt: skip
+    found = []
+    for kind in PATH_CLASSES:
+        graph = class_graph(fabric, kind, fold=False)
+        stop = graph.n_sources + graph.target_group
+        found.append(Network(graph.n_nodes, graph.tail, graph.head, graph.sample, graph.source_group, stop))
+    return found
 
 
 def cheapest(network: Network, price: Floats, ranks: Ints) -> Iterator[tuple[slice, Floats]]:
     """Yield the cheapest path's price from some ranks to all nodes, a slice of the ranks at a time."""
+    cost, ends = price[network.link], network.tail * network.size + network.head
+    order = np.lexsort((cost, ends))
+    least = order[np.unique(ends[order], return_index=True)[1]]  # of parallel links the cheapest
     shape = (network.size, network.size)
-    arcs = csr_array((price[network.link], (network.tail, network.head)), shape=shape)
+    arcs = csr_array((cost[least], (network.tail[least], network.head[least])), shape=shape)
     step = max(1, _CELLS // network.size)
     for first in range(0, len(ranks), step):
         rows = slice(first, min(first + step, len(ranks)))

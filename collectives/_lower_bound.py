@@ -223,9 +223,8 @@ def _by_phase(fabric: Fabric, plan: Schedule) -> list[tuple[Proof, int]]:
     """Bound every phase, and say how often it runs."""
     if len(plan.switches):
         return [(_by_link(fabric, plan, n_bytes), times) for n_bytes, times in _transfers(plan)]
-    routes = route(fabric)
-    pair_class = routes.pair_class[np.ix_(plan.ranks, plan.ranks)]
-    networks = class_networks(routes)
+    pair_class = route(fabric).pair_class[np.ix_(plan.ranks, plan.ranks)]
+    networks = class_networks(fabric)
     late = np.full(pair_class.shape, np.inf)
     for number, network in enumerate(networks):
         if (pair_class == number).any():

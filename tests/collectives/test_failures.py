@@ -126,6 +126,30 @@ def test_uneven_traffic_tells_links_apart() -> None:
     }  # fmt: skip
 
 
+def test_a_rule_that_symmetry_does_not_bind_has_every_member_tried() -> None:
+    graph = SMALL["two boxes"]()
+    every = list(parts_of(graph, fabric := Fabric.from_graph(graph), classes_of(fabric, np.arange(8))))
+    found = failures(graph, "all_to_all", 1e9, routing="single")
+    assert found.routing == "single"
+    assert len(found.singles) == len(every)
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "best"])
+def test_a_schedule_stays_what_it_is(algorithm: str) -> None:
+    graph = topo.build("torus", dims=(2, 3), latency="0 s", bandwidth="50 GB/s")
+    found = failures(graph, "all_gather", 6e9, algorithm=algorithm)
+    assert found.algorithm == ("ring" if algorithm == "ring" else collectives.cost(
+        graph, "all_gather", 6e9, algorithm="best").algorithm)  # fmt: skip
+    assert found.seconds == collectives.cost(graph, "all_gather", 6e9, algorithm=algorithm).seconds
+    # a torus stays joined
+    assert all(one.unreachable == 0 for one in found.singles)
+
+
+def test_schedules_made_for_their_switches_are_refused() -> None:
+    with pytest.raises(InputError, match="made for the switches there are"):
+        failures(rack(), "all_reduce", 8e9, algorithm="nvls")
+
+
 # --- double failures -------------------------------------------------------------------------------------------------
 
 
