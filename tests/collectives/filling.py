@@ -1,0 +1,47 @@
+"""When does each flow end, worked out the slow way? Progressive filling in whole fractions, flow by flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import inf
+
+
+def rates(capacity: Sequence[Fraction], paths: Sequence[Sequence[int]], active: set[int]) -> dict[int, Fraction]:
+    """Return the max-min fair rate of the active flows."""
+    found: dict[int, Fraction] = {}
+    room = list(capacity)
+    while active - found.keys():
+        free = [f for f in active if f not in found]
+        crossed = [sum(paths[f].count(link) for f in free) for link in range(len(room))]
+        level, narrowest = min((room[link] / crossed[link], link) for link in range(len(room)) if crossed[link])
+        for f in free:
+            if narrowest in paths[f]:
+                found[f] = level
+                for link in paths[f]:
+                    room[link] -= level
+    return found
+
+
+def ends(
+    capacity: Sequence[float], paths: Sequence[Sequence[int]], n_bytes: Sequence[float], start: Sequence[float]
+) -> list[float]:
+    """Return the end of every flow."""
+    exact = [Fraction(c) for c in capacity]
+    left = [Fraction(b) for b in n_bytes]
+    found: dict[int, Fraction | float] = {}
+    now = min(map(Fraction, start), default=Fraction(0))
+    while len(found) < len(paths):
+        waiting = [f for f in range(len(paths)) if f not in found and start[f] > now]
+        active = {f for f in range(len(paths)) if f not in found} - set(waiting)
+        done = {f for f in active if not left[f] or not paths[f]}
+        found |= dict.fromkeys(done, now)
+        active -= done
+        moving = {f: rate for f, rate in rates(exact, paths, active).items() if rate}
+        if not moving and not waiting:
+            return [float(found.get(f, inf)) for f in range(len(paths))]
+        steps = [left[f] / rate for f, rate in moving.items()] + [Fraction(start[f]) - now for f in waiting]
+        now += min(steps)
+        for f, rate in moving.items():
+            left[f] -= rate * min(steps)
+    return [float(found[f]) for f in range(len(paths))]
