@@ -1,3 +1,4 @@
+from . import fluid as fluid
 from . import laws as laws
 from ._cost import PROFILES as PROFILES
 from ._cost import cost as cost
@@ -23,3 +24,6 @@ from ._records import Phase as Phase
 from ._records import Schedule as Schedule
 from ._records import plain as plain
 from ._schedule import schedule as schedule
+from ._simulate import simulate as simulate
+from ._timeline import PhaseTime as PhaseTime
+from ._timeline import Timeline as Timeline

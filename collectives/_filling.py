@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,16 +111,13 @@ def fill(system: System, samples: int = 0) -> Filled:
 
 @cache
 def _compiled() -> Callable[[System, _State], None]:
-    """The same functions, compiled once and kept on disk."""
+    """Return the same functions, compiled once and kept on disk; as they are where numba is not installed."""
     try:
-        import numba
-        from numba.extending import register_jitable
+        numba, extending = import_module("numba"), import_module("numba.extending")
     except ImportError:
         return _run
-    for part in (
-        _finish, _release, _touch, _remove, _open, _fair_share, _solve, _set_rate, _spread, _sample, _keep
-    ):
-        register_jitable(part)
+    for part in (_finish, _release, _touch, _remove, _open, _fair_share, _solve, _set_rate, _spread, _sample, _keep):
+        extending.register_jitable(part)
     compiled: Any = numba.njit(cache=True, error_model="numpy")(_run)
     return compiled  # type: ignore[no-any-return]
 

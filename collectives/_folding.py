@@ -8,7 +8,7 @@ capacity, a class of flows as one flow of all their weight.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ __all__ = ["alike", "equitable", "incidence"]
 
 Ints = NDArray[np.intp]
 Keys = NDArray[np.uint64]
-Paths: TypeAlias = "csr_array[np.uint64]"
+Paths: TypeAlias = "csr_array[Any, tuple[int, int]]"
 
 #: Rounds after which refinement gives up: long chains without symmetry.
 _MOST_ROUNDS = 64
@@ -70,7 +70,7 @@ def _rows_alike(crossings: Paths, row: Ints, column: Ints) -> bool:
     ones = np.ones(len(column), dtype=np.uint64)
     counts = crossings @ csr_array((ones, (np.arange(len(column)), column)))
     first = np.unique(row, return_index=True)[1]
-    return bool((counts != counts[first[row]]).nnz == 0)
+    return int((counts - counts[first[row]]).count_nonzero()) == 0
 
 
 def _apart(paths: Paths) -> tuple[Ints, Ints]:

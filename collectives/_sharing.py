@@ -56,10 +56,13 @@ def shared(capacity: Floats, indptr: Ints, links: Ints, n_bytes: Floats, start: 
     return Filled(ends, times[0] + filled.times, (filled.carried / size)[:, link])
 
 
-def gated(capacity: Floats, indptr: Ints, links: Ints, n_bytes: Floats, gates: Gates, samples: int = 0) -> Filled:
-    """Return when flows end that wait for each other; all cross links and have bytes."""
-    paths = incidence(len(capacity), indptr, links)
-    return _fill_grouped(capacity, paths, n_bytes, np.ones(len(n_bytes)), gates, samples)
+def gated(
+    capacity: Floats, indptr: Ints, links: Ints, n_bytes: Floats, gates: Gates, samples: int = 0
+) -> tuple[Filled, Floats]:
+    """Return when flows end that wait for each other, and when gates open; all cross links and have bytes."""
+    paths, opened = incidence(len(capacity), indptr, links), gates.time.copy()
+    filled = _fill_grouped(capacity, paths, n_bytes, np.ones(len(n_bytes)), gates._replace(time=opened), samples)
+    return filled, opened
 
 
 def _by_class(paths: Paths, link: Ints) -> Paths:
@@ -73,7 +76,7 @@ def _by_class(paths: Paths, link: Ints) -> Paths:
 def _fill_grouped(
     capacity: Floats, paths: Paths, n_bytes: Floats, weight: NDArray[np.generic], gates: Gates, samples: int
 ) -> Filled:
-    """Put flows of one gate and path into one group, in the order of their bytes."""
+    """Put flows of one gate and path into one group, in the order of their bytes; `gates.time` gets when they open."""
     group = _same_rows(paths, gates.of_flow)
     order = np.lexsort((n_bytes, group))
     flow_ptr = np.searchsorted(group[order], np.arange(int(group.max()) + 2))
@@ -85,7 +88,7 @@ def _fill_grouped(
     system = System(
         capacity, rows.indptr.astype(np.intp), rows.indices.astype(np.intp), rows.data.astype(np.float64),
         flow_ptr, n_bytes[order], weight[order].astype(np.float64),
-        np.searchsorted(gates.of_flow[first], np.arange(len(gates.time) + 1)), gates.time.copy(),
+        np.searchsorted(gates.of_flow[first], np.arange(len(gates.time) + 1)), gates.time,
         np.bincount(gates.next_gate, minlength=len(gates.time)),
         next_ptr, gates.next_gate[follows], gates.delay[order],
     )  # fmt: skip
@@ -96,7 +99,7 @@ def _fill_grouped(
 
 
 def _same_rows(paths: Paths, gate: Ints) -> Ints:
-    """Number flows by gate and row, gate first."""
+    """Return a number for every flow, the same for the same gate and row, ascending with the gate."""
     number, length = gate, np.diff(paths.indptr)
     for k in range(int(length.max())):
         there = np.flatnonzero(length > k)

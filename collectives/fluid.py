@@ -98,6 +98,6 @@ def _bad_rows(place: str, indptr: NDArray[np.generic], n_flows: int, n_crossings
 def _bad_links(place: str, links: NDArray[np.generic], n_links: int) -> Iterator[Fault]:
     if links.size and (links.dtype.kind not in "iu" or links.ndim != 1):
         yield Fault(place, f"type {links.dtype}", "must be a list of whole numbers", "Give rows of capacity.")
-    elif links.size and not (0 <= int(links.min()) and int(links.max()) < n_links):
+    elif links.size and (int(links.min()) < 0 or int(links.max()) >= n_links):
         rule = f"must lie in 0 .. {n_links - 1}, the rows of capacity"
         yield Fault(place, [int(links.min()), int(links.max())], rule, "Correct it; these are its least and largest.")

@@ -55,7 +55,8 @@ def test_hand_case_2() -> None:
 
 
 def test_what_needs_no_wire() -> None:
-    found = finish_times([5.0, 0.0], [0, 0, 1, 2, 3, 4, 6], [0, 1, 1, 0, 0, 0], [9, 0, 9, 0, 20, 20], [1, 2, 3, 4, 5, 5])
+    indptr, links = [0, 0, 1, 2, 3, 4, 6], [0, 1, 1, 0, 0, 0]
+    found = finish_times([5.0, 0.0], indptr, links, [9, 0, 9, 0, 20, 20], [1, 2, 3, 4, 5, 5])
     # no path; no bytes; a link without capacity; neither; alone at 5/s; and twice over the link
     assert found[:4].tolist() == [1.0, 2.0, inf, 4.0]
     # 5/3 a second each, the last one takes it twice; both end at 5 + 20 / (5/3)

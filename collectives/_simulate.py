@@ -1,0 +1,228 @@
+"""How long does a collective take if its flows share the links max-min fairly?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collectives._cost import _end_ports, _require_only
+from collectives._filling import TIE, Filled
+from collectives._records import Outer, Phase, Schedule
+from collectives._schedule import Stages, schedule
+from collectives._sharing import Gates, gated, shared
+from collectives._subflows import Subflows, subflows
+from collectives._timeline import PhaseTime, Timeline
+from collectives._traffic import _require_paths
+from topo import Fabric, Fault, InputError, Ranks, Routes, Routing, route
+
+__all__ = ["simulate"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+#: Times at which link use is noted, and cells (times x links) in all.
+_SAMPLES, _CELLS = 512, 8_000_000
+
+
+def simulate(
+    graph: nx.Graph[str] | Fabric,
+    kind_or_schedule: str | Schedule,
+    n_bytes: float | ArrayLike | Outer | None = None,
+    *,
+    ranks: Ranks = None,
+    algorithm: str = "direct",
+    routing: Routing = "ecmp",
+    stages: Stages = None,
+    barriers: bool = True,
+) -> Timeline:
+    """Return when every flow of a collective ends, and how busy the links are meanwhile.
+
+    A flow that the routing rule splits is one fixed subflow a path. Subflows share the links
+    max-min fairly, worked out again whenever one starts or ends; the last byte arrives a
+    path's latency after it was sent.
+
+    Parameters
+    ----------
+    graph, kind_or_schedule, n_bytes, ranks, algorithm, routing, stages
+        As `cost`.
+    barriers : bool, optional
+        Whether a phase starts when the one before has ended everywhere. If not, a rank
+        sends on as soon as all it sends and receives in earlier phases has arrived.
+
+    Returns
+    -------
+    Timeline
+        Never shorter than `cost` of a single phase.
+
+    Raises
+    ------
+    InputError
+        As `cost`; more paths than can be listed.
+
+    Examples
+    --------
+    >>> import topo
+    >>> simulate(topo.load("gb200-nvl72", overrides={"scale_up.latency": "0 s"}), "all_to_all", 72e9)
+    Timeline(78.89 ms, busbw 900 GB/s: all_to_all over 72 ranks, 1 phases with barriers, 5112 flows on 5112 paths,
+        routing ecmp)
+    """
+    if isinstance(ranks, str):
+        graph, ranks = _end_ports(graph, ranks), None
+    routes = route(graph, routing)
+    if isinstance(kind_or_schedule, Schedule):
+        plan = kind_or_schedule
+        _require_only(plan, routes.fabric, n_bytes=n_bytes, ranks=ranks, stages=stages)
+    else:
+        if n_bytes is None:
+            raise InputError(Fault("n_bytes", None, f"{kind_or_schedule} needs a size", "Give bytes, as 1e9."))
+        plan = schedule(kind_or_schedule, routes.fabric, n_bytes, ranks=ranks, algorithm=algorithm, stages=stages)
+    known = {id(phase.traffic): phase for phase in plan.phases}
+    sent = {key: _sent(routes, plan.ranks, phase) for key, phase in known.items()}
+    phases = [sent[id(phase.traffic)] for phase in plan.phases]
+    runs = _one_by_one(routes, phases) if barriers else _overlapping(routes, phases)
+    return _timeline(routes, plan, phases, runs, barriers)
+
+
+class _Sent(NamedTuple):
+    """Flows of a phase, and the paths they go over."""
+
+    source: Ints
+    target: Ints
+    n_bytes: Floats
+    parts: Subflows
+    latency: Floats
+
+
+class _Run(NamedTuple):
+    """Flows that share links: when each starts and has arrived, and what links have carried by some times."""
+
+    starts: Floats
+    ends: Floats
+    times: Floats
+    carried: Floats
+
+
+def _sent(routes: Routes, ranks: Ints, phase: Phase) -> _Sent:
+    """Take a phase apart into flows and paths."""
+    matrix = np.where(np.eye(len(ranks), dtype=bool), 0.0, phase.n_bytes)
+    _require_paths(routes, ranks, (routes.pair_class[np.ix_(ranks, ranks)] == -1) & (matrix > 0))
+    row, column = np.nonzero(matrix)
+    parts = subflows(routes, ranks[row], ranks[column])
+    latency = np.add.reduceat(np.append(routes.fabric.latency[parts.links], 0.0), parts.indptr)[:-1]
+    return _Sent(ranks[row], ranks[column], matrix[row, column], parts, latency)
+
+
+def _arrivals(sent: _Sent, ends: Floats) -> Floats:
+    """When the last part of every flow has arrived, (flows,)."""
+    found = np.zeros(len(sent.source))
+    np.maximum.at(found, sent.parts.flow, ends + sent.latency)
+    return found
+
+
+def _samples(routes: Routes) -> int:
+    return max(2, min(_SAMPLES, _CELLS // len(routes.fabric.source)) // 2 * 2)
+
+
+def _one_by_one(routes: Routes, phases: list[_Sent]) -> list[_Run]:
+    """Run phase after phase."""
+    runs, now, known = [], 0.0, dict[int, Filled]()
+    for sent in phases:
+        if id(sent) not in known:
+            sizes, parts = sent.n_bytes[sent.parts.flow] * sent.parts.share, sent.parts
+            starts = np.zeros(len(sizes))
+            known[id(sent)] = shared(
+                routes.fabric.bandwidth, parts.indptr, parts.links, sizes, starts, _samples(routes)
+            )
+        filled = known[id(sent)]
+        ends = now + _arrivals(sent, filled.ends)
+        runs.append(_Run(np.full(len(ends), now), ends, now + filled.times, filled.carried))
+        now = float(ends.max(initial=now))
+    return runs
+
+
+def _overlapping(routes: Routes, phases: list[_Sent]) -> list[_Run]:
+    """Run all phases at once, each flow after those its sender must have finished."""
+    begin = np.cumsum([0, *(len(sent.source) for sent in phases)])
+    source, target, n_bytes = (np.concatenate([sent[i] for sent in phases]) for i in range(3))
+    parts = _all_parts([sent.parts for sent in phases], begin)
+    all_sent = _Sent(source, target, n_bytes, parts, np.concatenate([sent.latency for sent in phases]))
+    if not len(source):
+        return []
+    gates = _gates(all_sent, np.repeat(np.arange(len(phases)), np.diff(begin)), len(phases))
+    sizes = n_bytes[parts.flow] * parts.share
+    filled, opened = gated(routes.fabric.bandwidth, parts.indptr, parts.links, sizes, gates, _samples(routes))
+    starts = np.zeros(len(source))
+    starts[parts.flow] = opened[gates.of_flow]
+    return [_Run(starts, _arrivals(all_sent, filled.ends), filled.times, filled.carried)]
+
+
+def _all_parts(parts: list[Subflows], begin: Ints) -> Subflows:
+    """Put the paths of all phases into one list."""
+    flow = np.concatenate([part.flow + first for part, first in zip(parts, begin[:-1], strict=True)])
+    share, links = np.concatenate([part.share for part in parts]), np.concatenate([part.links for part in parts])
+    length = np.concatenate([np.diff(part.indptr) for part in parts])
+    return Subflows(flow, share, np.concatenate([[0], length.cumsum()]), links)
+
+
+def _gates(sent: _Sent, phase: Ints, n_phases: int) -> Gates:
+    """Let every rank's sends of a phase wait for all it has sent and received since it last sent, and so on back."""
+    keys, at_gate = np.unique(sent.source * n_phases + phase, return_inverse=True)
+    nexts = []
+    for rank in (sent.source, sent.target):
+        place = np.searchsorted(keys, rank * n_phases + phase, side="right")
+        same = keys[np.minimum(place, len(keys) - 1)] // n_phases == rank
+        nexts.append(np.where((place < len(keys)) & same, place, -1)[sent.parts.flow])
+    both = np.stack(nexts, axis=1)
+    next_ptr = np.concatenate([[0], (both >= 0).sum(axis=1).cumsum()])
+    return Gates(at_gate[sent.parts.flow], np.zeros(len(keys)), next_ptr, both[both >= 0], sent.latency)
+
+
+def _timeline(routes: Routes, plan: Schedule, phases: list[_Sent], runs: list[_Run], barriers: bool) -> Timeline:
+    ends, starts = (np.concatenate([run[i] for run in runs] or [np.zeros(0)]) for i in (1, 0))
+    source, target, n_bytes = (np.concatenate([sent[i] for sent in phases]) for i in range(3))
+    phase = np.repeat(np.arange(len(phases)), [len(sent.source) for sent in phases])
+    seconds = float(ends.max(initial=0.0))
+    algbw = plan.n_bytes / seconds if seconds else 0.0
+    times, carried = _carried(runs, len(routes.fabric.source), _samples(routes))
+    moved, passed = np.diff(carried, axis=0, prepend=0.0), np.diff(times, prepend=0.0)[:, None]
+    return Timeline(
+        seconds=seconds, algbw=algbw, busbw=algbw * plan.busbw_factor, barriers=barriers,
+        phases=tuple(_phase_times(routes.fabric, phases, starts, ends)),
+        flow_phase=phase, flow_source=source, flow_target=target, flow_bytes=n_bytes, flow_ends=ends,
+        times=times, use=moved / passed / routes.fabric.bandwidth, loads=carried[-1] if len(times) else carried.sum(0),
+        routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind, n_bytes=plan.n_bytes, n_ranks=len(plan.ranks),
+        assumptions=routes.fabric.assumptions,
+    )  # fmt: skip
+
+
+def _phase_times(fabric: Fabric, phases: list[_Sent], starts: Floats, ends: Floats) -> Iterator[PhaseTime]:
+    labels, begin, now = fabric.rank_labels, 0, 0.0
+    for sent in phases:
+        mine = slice(begin, begin + len(sent.source))
+        begin = mine.stop
+        if mine.start == mine.stop:
+            yield PhaseTime(now, now, "nothing is sent", 0, 0)
+            continue
+        now = float(ends[mine].max())
+        last = int(np.flatnonzero(ends[mine] >= now * (1 - TIE))[0])  # rounding may not decide
+        name = f"{labels[sent.source[last]]} => {labels[sent.target[last]]}"
+        yield PhaseTime(float(starts[mine].min()), now, name, len(sent.source), len(sent.parts.flow))
+
+
+def _carried(runs: list[_Run], n_links: int, samples: int) -> tuple[Floats, Floats]:
+    """Return what links have carried by some times, of many every so manieth."""
+    every = max(1, -(-sum(len(run.times) + 1 for run in runs) // samples))
+    before, rows = np.zeros(n_links), [(0.0, np.zeros(n_links))]
+    for run in runs:
+        if not len(run.ends):
+            continue
+        for time, carried in zip([*run.times, run.ends.max()], [*run.carried, run.carried[-1]], strict=True):
+            if time > rows[-1][0]:
+                rows.append((float(time), before + carried))
+        before = before + run.carried[-1]
+    kept = sorted({*range(every, len(rows), every), len(rows) - 1} - {0})
+    return np.array([rows[i][0] for i in kept]), np.array([rows[i][1] for i in kept]).reshape(-1, n_links)

@@ -1,0 +1,204 @@
+"""Is a simulated phase never faster than its cost, and as fast where nothing is in the way?"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import collectives
+import topo
+from collectives import _subflows
+from topo import InputError
+
+from .brute import paths
+from .random_graphs import FAMILIES, Dice, traffic
+from .test_cost import racks
+
+
+def random_case(family: str, seed: int) -> tuple[nx.Graph, list[str], list[list[float]]]:
+    dice = Dice(seed)
+    graph = FAMILIES[family](dice)
+    assume(not topo.check(graph))
+    ranks, matrix = traffic(dice, [node for node, kind in graph.nodes(data="kind") if kind == "gpu"])
+    assume(any(size for i, row in enumerate(matrix) for j, size in enumerate(row) if i != j))
+    return graph, ranks, matrix
+
+
+def rule(seed: int) -> Any:
+    rules = ["ecmp", "ecmp", "even", "paths", "single", "valiant", topo.Hash(seed % 5, 1), topo.Hash(seed % 5, 3)]
+    return rules[seed % len(rules)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_cost_is_a_lower_bound(family: str, seed: int) -> None:
+    graph, ranks, matrix = random_case(family, seed)
+    words: Any = {"ranks": ranks, "routing": rule(seed)}
+    try:
+        cost = collectives.cost(graph, "all_to_all_v", matrix, **words)
+    except InputError as error:
+        with pytest.raises(InputError, match=re.escape(str(error))):
+            collectives.simulate(graph, "all_to_all_v", matrix, **words)
+        return
+    found = collectives.simulate(graph, "all_to_all_v", matrix, **words)
+    assert cost.seconds <= found.seconds * (1 + 1e-9)
+    assert found.loads == pytest.approx(cost.loads, rel=1e-9, abs=1e-6 * max(cost.loads))
+    assert found.use.max() <= 1 + 1e-9
+    assert found.times[-1] == pytest.approx(found.seconds, rel=1e-12)
+    # One phase has nothing to wait for; without barriers nothing is folded.
+    plain = collectives.simulate(graph, "all_to_all_v", matrix, barriers=False, **words)
+    assert plain.flow_ends == pytest.approx(found.flow_ends, rel=1e-9)
+    assert plain.loads == pytest.approx(found.loads, rel=1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_paths_are_those_found_by_walking(family: str, seed: int) -> None:
+    graph, ranks, matrix = random_case(family, seed)
+    try:
+        found = collectives.simulate(graph, "all_to_all_v", matrix, ranks=ranks)
+    except InputError:
+        assume(False)
+    fabric = topo.Fabric.from_graph(graph)
+    number = {
+        (fabric.labels[a], fabric.labels[b]): i
+        for i, (a, b) in enumerate(zip(fabric.source, fabric.target, strict=True))
+    }
+    indptr, links, sizes, late, of_flow = [0], [], [], [], []
+    for f, (a, b) in enumerate(zip(found.flow_source.tolist(), found.flow_target.tolist(), strict=True)):
+        for path, share in paths(graph, fabric.rank_labels[a], fabric.rank_labels[b]):
+            links += [number[link] for link in path]
+            indptr.append(len(links))
+            sizes.append(share * found.flow_bytes[f])
+            late.append(sum(graph.edges[link]["latency"] for link in path))
+            of_flow.append(f)
+    ends = np.zeros(len(found.flow_ends))
+    np.maximum.at(ends, of_flow, collectives.fluid.finish_times(fabric.bandwidth, indptr, links, sizes) + late)
+    assert found.flow_ends == pytest.approx(ends, rel=1e-9)
+    assert sum(phase.n_subflows for phase in found.phases) == len(of_flow)
+
+
+# --- known numbers ---------------------------------------------------------------------------------------------------
+
+
+# SimGrid 3.32: racks of GPUs over NICs and a fabric that does not block; one switch
+@pytest.mark.parametrize(
+    ("count", "size", "seconds"), [(1, 72, 71e9 / 900e9), (2, 8, 0.16), (4, 8, 0.48), (8, 8, 1.12)]
+)
+def test_as_its_cost_where_nothing_blocks(count: int, size: int, seconds: float) -> None:
+    graph, n = racks(count, size), count * size
+    found = collectives.simulate(graph, "all_to_all", n * 1e9)
+    assert found.seconds == pytest.approx(seconds, rel=1e-9)
+    cost = collectives.cost(graph, "all_to_all", n * 1e9)
+    assert (found.seconds, found.busbw) == pytest.approx((cost.seconds, cost.busbw), rel=1e-9)
+    inside = found.flow_source // size == found.flow_target // size
+    assert np.allclose(found.flow_ends[inside], (size - 1) * 1e9 / 900e9, rtol=1e-9, atol=0)
+
+
+# SimGrid 3.32: one switch, N = 8, 0.5e-6 s per link
+def test_latency_is_that_of_the_path() -> None:
+    found = collectives.simulate(racks(1, 8, {"scale_up.latency": "0.5 us"}), "all_to_all", 8e9)
+    assert found.seconds == pytest.approx(7e9 / 900e9 + 1e-6, rel=1e-12)
+    assert found.times[-1] == found.seconds
+    assert found.use[0] == pytest.approx(1.0)  # every link is busy until the last byte is sent
+    assert found.use[-1] == pytest.approx(0.0)
+
+
+def test_twice_the_bytes_take_twice_as_long() -> None:
+    matrix = np.arange(1, 65, dtype=float).reshape(8, 8) * 1e8
+    one, two = (collectives.simulate(racks(2, 4), "all_to_all_v", k * matrix) for k in (1, 2))
+    assert two.flow_ends == pytest.approx(2 * one.flow_ends, rel=1e-12)
+
+
+LATE = 1e-3
+
+
+def plan(*phases: dict[tuple[int, int], float]) -> collectives.Schedule:
+    """Phases of flows among four ranks [GB]."""
+    matrices = []
+    for flows in phases:
+        matrix = np.zeros((4, 4))
+        for pair, size in flows.items():
+            matrix[pair] = size * 1e9
+        matrices.append(collectives.Phase(matrix))
+    return collectives.Schedule("mine", "by hand", np.arange(4), 1e9, 1.0, tuple(matrices))
+
+
+def four() -> nx.Graph:
+    graph = nx.Graph()
+    graph.add_node("switch", kind="switch")
+    for i in range(4):
+        graph.add_node(f"gpu{i}", kind="gpu")
+        graph.add_edge(f"gpu{i}", "switch", kind="scale-up", bandwidth=1e9, latency=LATE / 2)
+    return graph
+
+
+THREE = plan({(0, 1): 4, (2, 3): 1}, {(3, 2): 2, (1, 0): 1}, {(2, 0): 1})
+
+
+def test_barriers_add_phases_up() -> None:
+    found = collectives.simulate(four(), THREE)
+    assert found.seconds == pytest.approx(4 + 2 + 1 + 3 * LATE, rel=1e-12)
+    assert found.flow_ends == pytest.approx(np.array([4, 1, 5, 6, 7]) + LATE * np.array([1, 1, 2, 2, 3]), rel=1e-12)
+    assert [phase.last for phase in found.phases] == ["gpu0 => gpu1", "gpu3 => gpu2", "gpu2 => gpu0"]
+    assert [phase.start for phase in found.phases] == pytest.approx([0, 4 + LATE, 6 + 2 * LATE])
+
+
+def test_without_barriers_a_rank_waits_for_its_own_flows() -> None:
+    found = collectives.simulate(four(), THREE, barriers=False)
+    # 2 -> 3 is through at 1 + L, so 3 -> 2 runs until 3 + 2 L, and 2 -> 0 starts then. 1 -> 0 starts at 4 + L. They
+    # meet on gpu0's link, when L of the first is left: half a rate each for 2 L, and it is full until 5 + 2 L.
+    wanted = [4 + LATE, 1 + LATE, 5 + 3 * LATE, 3 + 2 * LATE, 4 + 4 * LATE]
+    assert found.flow_ends == pytest.approx(wanted, rel=1e-12)
+    assert found.seconds == pytest.approx(5 + 3 * LATE, rel=1e-12)
+    assert [phase.start for phase in found.phases] == pytest.approx([0, 1 + LATE, 3 + 2 * LATE])
+
+
+def test_phases_alike_are_worked_out_alike() -> None:
+    one = plan({(0, 1): 1, (1, 2): 1, (2, 3): 1, (3, 0): 1}).phases[0]
+    ring = collectives.Schedule("mine", "ring", np.arange(4), 4e9, 1.0, (one,) * 3)
+    for barriers in (True, False):
+        found = collectives.simulate(four(), ring, barriers=barriers)
+        assert found.seconds == pytest.approx(3 * (1 + LATE), rel=1e-12)
+        assert found.loads.max() == pytest.approx(3e9)
+
+
+# --- the record ------------------------------------------------------------------------------------------------------
+
+
+def test_record() -> None:
+    found = collectives.simulate(racks(2, 8), "all_to_all", 16e9)
+    assert repr(found) == (
+        "Timeline(160 ms, busbw 93.75 GB/s: all_to_all over 16 ranks, 1 phases with barriers, "
+        f"240 flows on {found.phases[0].n_subflows} paths, routing ecmp)"
+    )
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert told["seconds"] == found.seconds
+    assert told["phases"][0]["n_flows"] == 240
+    assert "use" not in told
+
+
+def test_nothing_is_sent() -> None:
+    found = collectives.simulate(four(), plan({(0, 0): 1}, {}))
+    assert (found.seconds, found.busbw, len(found.times), found.loads.tolist()) == (0.0, 0.0, 0, [0.0] * 8)
+    assert collectives.simulate(four(), plan({}), barriers=False).seconds == 0.0
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="needs a size"):
+        collectives.simulate(four(), "all_to_all")
+    with pytest.raises(InputError, match="a Schedule has its own"):
+        collectives.simulate(four(), THREE, 1e9)
+    monkeypatch.setattr(_subflows, "MOST", 11)
+    with pytest.raises(InputError, match="splits 12 flows over 12 paths"):
+        collectives.simulate(four(), "all_to_all", 1e9)
