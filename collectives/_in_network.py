@@ -17,7 +17,8 @@ from collectives._records import Flows, Transfers
 from topo import EDGE_KINDS, NODE_KINDS, Fabric, Fault, InputError
 
 __all__ = [
-    "link_loads", "nvls_all_gather", "nvls_all_reduce", "nvls_broadcast", "nvls_reduce", "nvls_reduce_scatter", "sharp",
+    "link_loads", "nvls_all_gather", "nvls_all_reduce", "nvls_broadcast", "nvls_reduce", "nvls_reduce_scatter",
+    "one_link", "sharp",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -42,19 +43,30 @@ def link_loads(fabric: Fabric, nodes: Ints, flows: Flows) -> PhaseLoads:
     InputError
         A flow between ends that no link joins: a schedule of another topology.
     """
-    source, target = nodes[flows.source], nodes[flows.target]
-    link = _links(fabric, source, target)
-    if (link < 0).any():
-        rule = (
-            f"has a flow to or from a switch without a link, {fabric.labels[source[0]]} to {fabric.labels[target[0]]}"
-        )
-        raise InputError(Fault("schedule", fabric.name, rule, "Make the schedule for this topology."))
+    link = one_link(fabric, nodes[flows.source], nodes[flows.target])
     loads, least = np.zeros(len(fabric.source)), np.full(len(fabric.source), np.inf)
     loads[link], least[link] = flows.n_bytes, fabric.latency[link]
     seconds = flows.n_bytes / fabric.bandwidth[link]
     worst = int(np.argmax(seconds + fabric.latency[link]))
     latency = float(fabric.latency[link[worst]])
     return PhaseLoads(loads, least, PathTerm(latency, float(seconds[worst])))
+
+
+def one_link(fabric: Fabric, source: Ints, target: Ints) -> Ints:
+    """Return the directed links between nodes.
+
+    Raises
+    ------
+    InputError
+        No link joins some of them: a schedule of another topology.
+    """
+    link = _links(fabric, source, target)
+    if (link < 0).any():
+        rule = (
+            f"has a flow to or from a switch without a link, {fabric.labels[source[0]]} to {fabric.labels[target[0]]}"
+        )
+        raise InputError(Fault("schedule", fabric.name, rule, "Make the schedule for this topology."))
+    return link
 
 
 def _links(fabric: Fabric, source: Ints, target: Ints) -> Ints:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives._cost import _end_ports, _require_only
+from collectives._cost import _end_ports, _fallen_through, _key, _require_only, cost
 from collectives._filling import TIE, Filled
-from collectives._records import Outer, Phase, Schedule
-from collectives._schedule import Stages, schedule
+from collectives._in_network import one_link
+from collectives._msccl import Algorithm
+from collectives._records import Flows, Outer, Phase, Schedule
+from collectives._schedule import Order, Stages, schedule
 from collectives._sharing import Gates, gated, shared
 from collectives._subflows import Subflows, subflows
 from collectives._timeline import PhaseTime, Timeline
-from collectives._traffic import _require_paths
+from collectives._traffic import no_path
 from topo import Fabric, Fault, InputError, Ranks, Routes, Routing, route
 
 __all__ = ["simulate"]
@@ -34,10 +36,13 @@ def simulate(
     n_bytes: float | ArrayLike | Outer | None = None,
     *,
     ranks: Ranks = None,
-    algorithm: str = "direct",
+    algorithm: str | Algorithm | None = None,
     routing: Routing = "ecmp",
-    stages: Stages = None,
     barriers: bool = True,
+    stages: Stages = None,
+    root: str | int | None = None,
+    channels: int | None = None,
+    order: Order = None,
 ) -> Timeline:
     """Return when every flow of a collective ends, and how busy the links are meanwhile.
 
@@ -47,7 +52,7 @@ def simulate(
 
     Parameters
     ----------
-    graph, kind_or_schedule, n_bytes, ranks, algorithm, routing, stages
+    graph, kind_or_schedule, n_bytes, ranks, algorithm, routing, stages, root, channels, order
         As `cost`.
     barriers : bool, optional
         Whether a phase starts when the one before has ended everywhere. If not, a rank
@@ -73,22 +78,23 @@ def simulate(
     if isinstance(ranks, str):
         graph, ranks = _end_ports(graph, ranks), None
     routes = route(graph, routing)
+    words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
     if isinstance(kind_or_schedule, Schedule):
         plan = kind_or_schedule
-        _require_only(plan, routes.fabric, n_bytes=n_bytes, ranks=ranks, stages=stages)
+        _require_only(plan, routes.fabric, n_bytes=n_bytes, algorithm=algorithm, **words)
     else:
-        if n_bytes is None:
+        if n_bytes is None and kind_or_schedule != "barrier":
             raise InputError(Fault("n_bytes", None, f"{kind_or_schedule} needs a size", "Give bytes, as 1e9."))
-        plan = schedule(kind_or_schedule, routes.fabric, n_bytes, ranks=ranks, algorithm=algorithm, stages=stages)
-    known = {id(phase.traffic): phase for phase in plan.phases}
-    sent = {key: _sent(routes, plan.ranks, phase) for key, phase in known.items()}
-    phases = [sent[id(phase.traffic)] for phase in plan.phases]
+        if algorithm == "best":
+            algorithm = cost(graph, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
+        plan = schedule(kind_or_schedule, routes.fabric, n_bytes, algorithm=algorithm, **words)
+    phases = _phases(routes, plan)
     runs = _one_by_one(routes, phases) if barriers else _overlapping(routes, phases)
     return _timeline(routes, plan, phases, runs, barriers)
 
 
 class _Sent(NamedTuple):
-    """Flows of a phase, and the paths they go over."""
+    """Flows of a phase between nodes, and the paths they go over."""
 
     source: Ints
     target: Ints
@@ -106,14 +112,43 @@ class _Run(NamedTuple):
     carried: Floats
 
 
-def _sent(routes: Routes, ranks: Ints, phase: Phase) -> _Sent:
-    """Take a phase apart into flows and paths."""
-    matrix = np.where(np.eye(len(ranks), dtype=bool), 0.0, phase.n_bytes)
-    _require_paths(routes, ranks, (routes.pair_class[np.ix_(ranks, ranks)] == -1) & (matrix > 0))
-    row, column = np.nonzero(matrix)
-    parts = subflows(routes, ranks[row], ranks[column])
-    latency = np.add.reduceat(np.append(routes.fabric.latency[parts.links], 0.0), parts.indptr)[:-1]
-    return _Sent(ranks[row], ranks[column], matrix[row, column], parts, latency)
+def _phases(routes: Routes, plan: Schedule) -> list[_Sent]:
+    """Take every phase apart into flows and paths, phases of equal traffic once."""
+    known: dict[Any, _Sent] = {}
+    found = []
+    for phase in plan.phases:
+        key = _key(phase)
+        if key not in known:
+            known[key] = _sent(routes, plan, _flows(phase, len(plan.ranks) + len(plan.switches)))
+        found += [known[key]] * phase.repeats
+    return found
+
+
+def _flows(phase: Phase, ends: int) -> Flows:
+    """List what a phase sends over wires."""
+    if isinstance(phase.traffic, Flows):
+        flows, n_bytes = phase.traffic, phase.traffic.n_bytes
+        wire = np.flatnonzero((flows.source != flows.target) & (n_bytes > 0))
+        return Flows(flows.source[wire], flows.target[wire], n_bytes[wire], ends)
+    row, column = np.nonzero(phase.n_bytes)
+    wire = np.flatnonzero(row != column)
+    row, column = row[wire], column[wire]
+    return Flows(row, column, phase.n_bytes[row, column], ends)
+
+
+def _sent(routes: Routes, plan: Schedule, flows: Flows) -> _Sent:
+    fabric, (source, target) = routes.fabric, (flows.source, flows.target)
+    nodes = np.concatenate([fabric.ranks[plan.ranks], plan.switches])
+    if (np.maximum(source, target) >= len(plan.ranks)).any():
+        links = one_link(fabric, nodes[source], nodes[target])
+        parts = Subflows(np.arange(len(links)), np.ones(len(links)), np.arange(len(links) + 1), links)
+    else:
+        cut = np.flatnonzero(routes.class_between(plan.ranks[source], plan.ranks[target]) == -1)
+        if len(cut):
+            raise no_path(routes, plan.ranks[[source[cut[0]], target[cut[0]]]], len(cut))
+        parts = subflows(routes, plan.ranks[source], plan.ranks[target])
+    latency = np.add.reduceat(np.append(fabric.latency[parts.links], 0.0), parts.indptr)[:-1]
+    return _Sent(nodes[source], nodes[target], flows.n_bytes, parts, latency)
 
 
 def _arrivals(sent: _Sent, ends: Floats) -> Floats:
@@ -147,7 +182,7 @@ def _one_by_one(routes: Routes, phases: list[_Sent]) -> list[_Run]:
 def _overlapping(routes: Routes, phases: list[_Sent]) -> list[_Run]:
     """Run all phases at once, each flow after those its sender must have finished."""
     begin = np.cumsum([0, *(len(sent.source) for sent in phases)])
-    source, target, n_bytes = (np.concatenate([sent[i] for sent in phases]) for i in range(3))
+    source, target, n_bytes = (np.concatenate([sent[i] for sent in phases] or [np.zeros(0)]) for i in range(3))
     parts = _all_parts([sent.parts for sent in phases], begin)
     all_sent = _Sent(source, target, n_bytes, parts, np.concatenate([sent.latency for sent in phases]))
     if not len(source):
@@ -169,12 +204,12 @@ def _all_parts(parts: list[Subflows], begin: Ints) -> Subflows:
 
 
 def _gates(sent: _Sent, phase: Ints, n_phases: int) -> Gates:
-    """Let every rank's sends of a phase wait for all it has sent and received since it last sent, and so on back."""
+    """Let what an end sends in a phase wait for all it has sent and received since it last sent, and so on back."""
     keys, at_gate = np.unique(sent.source * n_phases + phase, return_inverse=True)
     nexts = []
-    for rank in (sent.source, sent.target):
-        place = np.searchsorted(keys, rank * n_phases + phase, side="right")
-        same = keys[np.minimum(place, len(keys) - 1)] // n_phases == rank
+    for end in (sent.source, sent.target):
+        place = np.searchsorted(keys, end * n_phases + phase, side="right")
+        same = keys[np.minimum(place, len(keys) - 1)] // n_phases == end
         nexts.append(np.where((place < len(keys)) & same, place, -1)[sent.parts.flow])
     both = np.stack(nexts, axis=1)
     next_ptr = np.concatenate([[0], (both >= 0).sum(axis=1).cumsum()])
@@ -183,7 +218,7 @@ def _gates(sent: _Sent, phase: Ints, n_phases: int) -> Gates:
 
 def _timeline(routes: Routes, plan: Schedule, phases: list[_Sent], runs: list[_Run], barriers: bool) -> Timeline:
     ends, starts = (np.concatenate([run[i] for run in runs] or [np.zeros(0)]) for i in (1, 0))
-    source, target, n_bytes = (np.concatenate([sent[i] for sent in phases]) for i in range(3))
+    source, target, n_bytes = (np.concatenate([sent[i] for sent in phases] or [np.zeros(0)]) for i in range(3))
     phase = np.repeat(np.arange(len(phases)), [len(sent.source) for sent in phases])
     seconds = float(ends.max(initial=0.0))
     algbw = plan.n_bytes / seconds if seconds else 0.0
@@ -195,12 +230,18 @@ def _timeline(routes: Routes, plan: Schedule, phases: list[_Sent], runs: list[_R
         flow_phase=phase, flow_source=source, flow_target=target, flow_bytes=n_bytes, flow_ends=ends,
         times=times, use=moved / passed / routes.fabric.bandwidth, loads=carried[-1] if len(times) else carried.sum(0),
         routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind, n_bytes=plan.n_bytes, n_ranks=len(plan.ranks),
-        assumptions=routes.fabric.assumptions,
+        assumptions=tuple(_assumptions(routes, plan)),
     )  # fmt: skip
 
 
+def _assumptions(routes: Routes, plan: Schedule) -> Iterator[str]:
+    yield from (*routes.fabric.assumptions, *routes.notes, *plan.assumptions, *_fallen_through(routes, plan))
+    if plan.pipelined:
+        yield f"{plan.algorithm} cuts chunks finely, so that phases overlap; here they are run as they are"
+
+
 def _phase_times(fabric: Fabric, phases: list[_Sent], starts: Floats, ends: Floats) -> Iterator[PhaseTime]:
-    labels, begin, now = fabric.rank_labels, 0, 0.0
+    begin, now = 0, 0.0
     for sent in phases:
         mine = slice(begin, begin + len(sent.source))
         begin = mine.stop
@@ -209,7 +250,7 @@ def _phase_times(fabric: Fabric, phases: list[_Sent], starts: Floats, ends: Floa
             continue
         now = float(ends[mine].max())
         last = int(np.flatnonzero(ends[mine] >= now * (1 - TIE))[0])  # rounding may not decide
-        name = f"{labels[sent.source[last]]} => {labels[sent.target[last]]}"
+        name = f"{fabric.labels[sent.source[last]]} => {fabric.labels[sent.target[last]]}"
         yield PhaseTime(float(starts[mine].min()), now, name, len(sent.source), len(sent.parts.flow))
 
 

@@ -54,7 +54,7 @@ class Timeline:
         Whether a phase waits until the one before has ended everywhere; otherwise a rank
         goes on once all it sends and receives in earlier phases has arrived.
     flow_phase, flow_source, flow_target : (flows,) int
-        Phase and rank numbers of every flow.
+        Phase of every flow, and its ends, nodes of the routes' fabric.
     flow_bytes, flow_ends : (flows,) float
         Its bytes, and when the last of them has arrived [bytes, s].
     times : (samples,) float

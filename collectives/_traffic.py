@@ -18,7 +18,7 @@ from scipy.sparse import coo_array
 from collectives._records import Flows, Outer
 from topo import Fault, InputError, Routes
 
-__all__ = ["ClassTraffic", "split_by_class"]
+__all__ = ["ClassTraffic", "no_path", "split_by_class"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -90,7 +90,7 @@ def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows)
         of_flow = routes.class_between(ranks[flows.source], ranks[flows.target])
         cut = np.flatnonzero(of_flow == -1)
         if len(cut):
-            raise _no_path(routes, ranks[[flows.source[cut[0]], flows.target[cut[0]]]], len(cut))
+            raise no_path(routes, ranks[[flows.source[cut[0]], flows.target[cut[0]]]], len(cut))
         present = (number for number in numbers if (of_flow == number).any())
         parts = (_of_flows(routes, number, ranks, flows, of_flow == number) for number in present)
     elif isinstance(traffic, Outer) and traffic.sizes <= _MOST_SIZES:
@@ -102,12 +102,12 @@ def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows)
         matrix: Floats = traffic.matrix if isinstance(traffic, Outer) else traffic
         lost = np.argwhere((pair_class == -1) & (matrix > 0))
         if len(lost):
-            raise _no_path(routes, ranks[lost[0]], len(lost))
+            raise no_path(routes, ranks[lost[0]], len(lost))
         parts = (_of_matrix(routes, number, ranks, np.where(pair_class == number, matrix, 0.0)) for number in numbers)
     yield from (part for part in parts if part.most.any())
 
 
-def _no_path(routes: Routes, pair: Ints, pairs: int) -> InputError:
+def no_path(routes: Routes, pair: Ints, pairs: int) -> InputError:
     a, b = (routes.fabric.rank_labels[rank] for rank in pair)
     why = routes.why(int(pair[0]), int(pair[1]))
     rule = f"has no path for {pairs} pairs of ranks, the first {a} to {b}: {why}"
@@ -122,7 +122,7 @@ def _require_all(routes: Routes, ranks: Ints, product: Outer, joined: float) -> 
     for row in np.flatnonzero(sends) if cut else ():
         lost = np.flatnonzero((routes.class_between(ranks[row], ranks) == -1) & receives)
         if len(lost):
-            raise _no_path(routes, ranks[[row, lost[0]]], cut)
+            raise no_path(routes, ranks[[row, lost[0]]], cut)
 
 
 def _of_flows(routes: Routes, number: int, ranks: Ints, flows: Flows, of_class: Bools) -> ClassTraffic:

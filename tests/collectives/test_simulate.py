@@ -75,7 +75,7 @@ def test_paths_are_those_found_by_walking(family: str, seed: int) -> None:
     }
     indptr, links, sizes, late, of_flow = [0], [], [], [], []
     for f, (a, b) in enumerate(zip(found.flow_source.tolist(), found.flow_target.tolist(), strict=True)):
-        for path, share in paths(graph, fabric.rank_labels[a], fabric.rank_labels[b]):
+        for path, share in paths(graph, fabric.labels[a], fabric.labels[b]):
             links += [number[link] for link in path]
             indptr.append(len(links))
             sizes.append(share * found.flow_bytes[f])
@@ -100,7 +100,8 @@ def test_as_its_cost_where_nothing_blocks(count: int, size: int, seconds: float)
     assert found.seconds == pytest.approx(seconds, rel=1e-9)
     cost = collectives.cost(graph, "all_to_all", n * 1e9)
     assert (found.seconds, found.busbw) == pytest.approx((cost.seconds, cost.busbw), rel=1e-9)
-    inside = found.flow_source // size == found.flow_target // size
+    domain = topo.Fabric.from_graph(graph).domain
+    inside = domain[found.flow_source] == domain[found.flow_target]
     assert np.allclose(found.flow_ends[inside], (size - 1) * 1e9 / 900e9, rtol=1e-9, atol=0)
 
 
@@ -161,6 +162,40 @@ def test_without_barriers_a_rank_waits_for_its_own_flows() -> None:
     assert found.flow_ends == pytest.approx(wanted, rel=1e-12)
     assert found.seconds == pytest.approx(5 + 3 * LATE, rel=1e-12)
     assert [phase.start for phase in found.phases] == pytest.approx([0, 1 + LATE, 3 + 2 * LATE])
+
+
+ALGORITHMS = [(kind, name) for kind, row in collectives.KINDS.items() for name in row.algorithms]
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), ALGORITHMS)
+def test_every_algorithm_takes_its_cost_at_least(kind: str, algorithm: str) -> None:
+    sizes = np.arange(64.0).reshape(8, 8) * 1e6 if kind == "all_to_all_v" else 64e6
+    for design, domains in (("hgx-h100-8", 1), ("hgx-h100-8", 2)):
+        graph = topo.load(design, domains)
+        words: Any = {"algorithm": algorithm, "ranks": 8 if kind == "all_to_all_v" else None}
+        try:
+            cost = collectives.cost(graph, kind, sizes, pipelined=False, **words)
+        except InputError as error:
+            with pytest.raises(InputError, match=re.escape(str(error))):
+                collectives.simulate(graph, kind, sizes, **words)
+            continue
+        found = collectives.simulate(graph, kind, sizes, **words)
+        assert cost.seconds <= found.seconds * (1 + 1e-9)
+        assert found.loads == pytest.approx(cost.loads, rel=1e-9)
+        free = collectives.simulate(graph, kind, sizes, barriers=False, **words)
+        assert free.loads == pytest.approx(cost.loads, rel=1e-9)
+
+
+# A ring of 8 sends an eighth of the buffer to the next one, 14 times.
+@pytest.mark.parametrize("barriers", [True, False])
+def test_all_reduce(barriers: bool) -> None:
+    graph = topo.load("hgx-h100-8", overrides={"scale_up.bandwidth": "450 GB/s", "scale_up.latency": "1 us"})
+    found = collectives.simulate(graph, "all_reduce", 8e9, algorithm="ring", barriers=barriers)
+    assert found.seconds == pytest.approx(14 * (1e9 / 450e9 + 2e-6), rel=1e-12)
+    assert len(found.phases) == 14
+    best = collectives.simulate(graph, "all_reduce", 8e9, algorithm="best")
+    assert best.algorithm == "nvls"
+    assert any("cuts chunks finely" in line for line in best.assumptions)
 
 
 def test_phases_alike_are_worked_out_alike() -> None:
