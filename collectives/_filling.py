@@ -21,8 +21,8 @@ Ints = NDArray[np.intp]
 
 #: Ends and starts so close together, relative to the time passed, are one event.
 TIE = 1e-12
-#: Flows x links on paths above which numba is worth its import.
-_MUCH = 300_000
+#: Flows x links to look at when one ends, above which numba is worth its import.
+_MUCH = 1_000_000
 
 
 class System(NamedTuple):
@@ -103,8 +103,8 @@ def fill(system: System, samples: int = 0) -> Filled:
         total=np.zeros(n_links), times=np.zeros(samples), carried=np.zeros((samples, n_links)),
         tally=np.array([0, 1, 0]),
     )  # fmt: skip
-    much = len(system.flow_bytes) * len(system.group_link) > _MUCH
-    (_compiled() if much else _run)(system, state)
+    an_event = len(system.group_link) + (n_links if samples else 0)
+    (_compiled() if len(system.flow_bytes) * an_event > _MUCH else _run)(system, state)
     taken = int(state.tally[0])
     return Filled(state.ends, state.times[:taken], state.carried[:taken])
 

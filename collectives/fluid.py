@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives._sharing import shared
-from topo import Fault, InputError
+from topo import Fault, InputError, together
 
 __all__ = ["finish_times"]
 
@@ -59,8 +61,13 @@ def finish_times(
     >>> finish_times([10e9, 2e9], [0, 1, 3], [0, 0, 1], [8e9, 4e9])
     array([1., 2.])
     """
-    capacities, sizes, starts = (np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in (capacity, n_bytes, start))
-    indptr, links = (np.atleast_1d(np.asarray(x)) for x in (path_indptr, path_links))
+    capacities, sizes, starts, indptr, links = together(
+        partial(_array, "capacity", capacity, np.float64),
+        partial(_array, "n_bytes", n_bytes, np.float64),
+        partial(_array, "start", start, np.float64),
+        partial(_array, "path_indptr", path_indptr),
+        partial(_array, "path_links", path_links),
+    )
     faults = [
         *_bad_numbers("capacity", capacities, least=0.0),
         *_bad_numbers("n_bytes", sizes, least=0.0),
@@ -75,6 +82,13 @@ def finish_times(
         raise InputError(*faults)
     whole = indptr.astype(np.intp), links.astype(np.intp)
     return shared(capacities, *whole, sizes, np.broadcast_to(starts, sizes.shape)).ends
+
+
+def _array(place: str, x: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
+    try:
+        return np.atleast_1d(np.asarray(x, dtype=dtype))
+    except (TypeError, ValueError):
+        raise InputError(Fault(place, x, "must be a list of numbers", "Give numbers, all in one row.")) from None
 
 
 def _bad_numbers(place: str, x: Floats, least: float = -np.inf) -> Iterator[Fault]:

@@ -172,6 +172,7 @@ def test_zipf() -> None:
 
 
 def test_uneven_switch() -> None:
+    pytest.importorskip("numba", reason="minutes in plain Python")
     sizes = [(1 + (7919 * i + 104729 * j) % 97) * 1e8 for i, j in permutations(range(72), 2)]
     found = ends(one_switch(72), {"up": NVL, "dn": NVL}, sizes)
     assert found.max() == pytest.approx(0.3983333333, rel=1e-9)
@@ -278,6 +279,8 @@ def test_everything_wrong_is_said_at_once() -> None:
         (([1.0], [0, 1], [0], [1.0, 2.0]), "path_indptr"),
         (([1.0], [1, 1], [0], [1.0]), "path_indptr"),
         (([1.0], [0, 1], [0], [1.0], [0.0, 0.0]), "start"),
+        ((["fast"], [0, 1], [0], [1.0]), "capacity"),
+        (([1.0], [0, 1], [[0], [0, 1]], [1.0]), "path_links"),
     ],
 )
 def test_bad_input(arguments: Any, place: str) -> None:
