@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topo import ClassRoutes, Fault, Hash, InputError, Routes, Via, traced
+from topo import ClassRoutes, Fabric, Fault, Hash, InputError, Routes, Via, traced
 
 __all__ = ["Subflows", "subflows"]
 
@@ -40,15 +40,16 @@ class Subflows:
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """Parts of flows on their way: at which node of the class graph, with which links behind (-1 padded)."""
+    """Parts of flows on their way: node of the class graph, place on the fabric, links behind (-1 padded)."""
 
     flow: Ints
     node: Ints
+    place: Ints
     share: Floats
     links: Ints
 
     def of(self, rows: Ints) -> _Walk:
-        return _Walk(self.flow[rows], self.node[rows], self.share[rows], self.links[rows])
+        return _Walk(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def subflows(routes: Routes, source: Ints, target: Ints) -> Subflows:
@@ -66,7 +67,7 @@ def subflows(routes: Routes, source: Ints, target: Ints) -> Subflows:
     InputError
         More paths than can be listed.
     """
-    of_flow = routes.pair_class[source, target]
+    of_flow = routes.class_between(source, target)
     parts = [_none()]
     for number, routed in enumerate(routes.classes):
         flow = np.flatnonzero(of_flow == number)
@@ -82,14 +83,14 @@ def subflows(routes: Routes, source: Ints, target: Ints) -> Subflows:
 
 def _class_walk(routes: Routes, routed: ClassRoutes, source: Ints, target: Ints) -> _Walk:
     """Return the paths of flows of one class, all at their targets."""
-    graph = routed.graph
     if routes.hashing is not None:
         return _hashed(routed, routes.hashing, source, target)
-    flows = np.arange(len(source))
-    start = _Walk(flows, graph.source_group[source], np.ones(len(flows)), np.zeros((len(flows), 0), dtype=np.intp))
+    flows, ones, none = np.arange(len(source)), np.ones(len(source)), np.zeros((len(source), 0), dtype=np.intp)
+    goal, at = routes.fabric.ranks[target], routes.fabric.ranks[source]
+    start = _Walk(flows, routed.graph.source_group[source], at, ones, none)
     if routed.via is None:
-        return _walked(routed, start, source, target, graph.target_group[target])
-    return _over_stops(routed, routed.via, start, source, target)
+        return _walked(routes.fabric, routed, start, routed.graph.target_group[target], goal)
+    return _over_stops(routes.fabric, routed, routed.via, start, target)
 
 
 def _hashed(routed: ClassRoutes, hashing: Hash, source: Ints, target: Ints) -> _Walk:
@@ -97,72 +98,89 @@ def _hashed(routed: ClassRoutes, hashing: Hash, source: Ints, target: Ints) -> _
     flow = np.repeat(np.arange(len(source)), pairs)
     _require_few(len(flow), len(source))
     links = traced(routed, source[flow], target[flow], np.tile(np.arange(pairs), len(source)), hashing.seed)
-    return _Walk(flow, flow, np.full(len(flow), 1 / pairs), links.astype(np.intp))
+    return _Walk(flow, flow, flow, np.full(len(flow), 1 / pairs), links.astype(np.intp))
 
 
-def _over_stops(routed: ClassRoutes, via: Via, start: _Walk, source: Ints, target: Ints) -> _Walk:
+def _over_stops(fabric: Fabric, routed: ClassRoutes, via: Via, start: _Walk, target: Ints) -> _Walk:
     """Walk to every stop that joins a pair and on from there; pairs that none joins go straight."""
     weight = via.weight[start.node] * via.goes_on(routed).T[target]
-    drawn = weight.sum(axis=1)
+    drawn, goal = weight.sum(axis=1), fabric.ranks[target]
     row, stop = np.nonzero(weight)
-    _require_few(len(row), len(source))
-    to = start.of(row)
-    to = _Walk(np.arange(len(row)), to.node, weight[row, stop] / drawn[row], to.links)
-    there = _walked(via.leg, to, source[row], target[row], stop)
-    on = _Walk(row[there.flow], via.start[stop[there.flow]], there.share, there.links)
+    _require_few(len(row), len(target))
+    to = replace(start.of(row), flow=np.arange(len(row)), share=weight[row, stop] / drawn[row])
+    there = _walked(fabric, via.leg, to, stop, goal[row])
+    on = replace(there, flow=row[there.flow], node=via.start[stop[there.flow]])
     straight = start.of(np.flatnonzero(drawn == 0))
-    both = [_walked(routed, walk, source, target, target) for walk in (on, straight) if len(walk.flow)]
-    return _joined(both)
+    return _joined([_walked(fabric, routed, walk, target, goal) for walk in (on, straight)])
 
 
-def _walked(routed: ClassRoutes, walk: _Walk, source: Ints, target: Ints, goal: Ints) -> _Walk:
-    """Follow every share from where flows are to their goals, numbered as the rows of `hops` are."""
-    graph = routed.graph
+def _walked(fabric: Fabric, routed: ClassRoutes, walk: _Walk, row: Ints, goal: Ints) -> _Walk:
+    """Follow every share to where a flow's row of `hops` is 0; `goal` is the node of its target."""
+    ways = _Ways(fabric, routed)
     at_goal, edge = np.nonzero(routed.share > 0)  # by goal, then by tail: edges are sorted by it
-    fan = np.bincount(at_goal * graph.n_nodes + graph.tail[edge], minlength=len(routed.hops) * graph.n_nodes)
+    fan = np.bincount(at_goal * ways.n + routed.graph.tail[edge], minlength=len(routed.hops) * ways.n)
     first = np.cumsum(fan) - fan
     done = []
     while True:
-        arrived = routed.hops[goal[walk.flow], walk.node] == 0
+        arrived = routed.hops[row[walk.flow], walk.node] == 0
         done.append(walk.of(np.flatnonzero(arrived)))
         walk = walk.of(np.flatnonzero(~arrived))
         if not len(walk.flow):
             return _joined(done)
-        cell = goal[walk.flow] * graph.n_nodes + walk.node
-        _require_few(int(fan[cell].sum()) + sum(len(part.flow) for part in done), len(source))
-        row = np.repeat(np.arange(len(cell)), fan[cell])
-        count = np.arange(len(row)) - np.repeat(np.cumsum(fan[cell]) - fan[cell], fan[cell])
-        taken = edge[first[cell][row] + count]
-        flow = walk.flow[row]
-        link = _links(routed, taken, source[flow], target[flow])
-        share = walk.share[row] * routed.share[goal[flow], taken]
-        walk = _Walk(flow, graph.head[taken], share, np.column_stack([walk.links[row], link]))
+        cell = row[walk.flow] * ways.n + walk.node
+        part, way = _expanded(first[cell], fan[cell])
+        taken = edge[way]
+        begin, count = ways.of(taken, walk.place[part], goal[walk.flow[part]])
+        _require_few(int(count.sum()) + sum(len(one.flow) for one in done), len(row))
+        again, way = _expanded(begin, count)
+        part, taken, link = part[again], taken[again], ways.link[way]
+        share = walk.share[part] * routed.share[row[walk.flow[part]], taken] / routed.graph.fan[taken]
+        links = np.column_stack([walk.links[part], link])
+        walk = _Walk(walk.flow[part], routed.graph.head[taken], fabric.target[link], share, links)
 
 
-def _links(routed: ClassRoutes, edge: Ints, source: Ints, target: Ints) -> Ints:
-    """Return the directed link of every edge: of a group's, the one of the rank itself."""
-    graph = routed.graph
-    link = graph.link[edge].copy()
-    for own_edge, own_link, ranks in (
-        (graph.source_edge, graph.source_link, source),
-        (graph.target_edge, graph.target_link, target),
-    ):
-        for k in range(own_edge.shape[1]):
-            mine = (link < 0) & (own_edge[ranks, k] == edge)
-            link[mine] = own_link[ranks[mine], k]
-    return link
+class _Ways:
+    """The directed links of every edge of a class graph, by the node they leave, and the rank they lead to."""
+
+    def __init__(self, fabric: Fabric, routed: ClassRoutes) -> None:
+        graph = routed.graph
+        own = [(graph.source_edge, graph.source_link), (graph.target_edge, graph.target_link)]
+        edge = np.concatenate([graph.through_edge, *(e[e >= 0] for e, _ in own)])
+        link = np.concatenate([graph.through_link, *(l[e >= 0] for e, l in own)])
+        self.n, self.width = graph.n_nodes, len(fabric.labels)
+        self.last = (graph.head >= graph.n_sources) & (graph.head < graph.n_sources + graph.n_targets)
+        key = self._key(edge, fabric.source[link], fabric.target[link])
+        order = np.argsort(key, kind="stable")
+        self.key, self.link = key[order], link[order]
+
+    def _key(self, edge: Ints, tail: Ints, goal: Ints) -> Ints:
+        return (edge * self.width + tail) * (self.width + 1) + np.where(self.last[edge], goal, self.width)
+
+    def of(self, edge: Ints, tail: Ints, goal: Ints) -> tuple[Ints, Ints]:
+        """Return first place and number, in `link`, of an edge's links from a node, and to a rank if it ends there."""
+        key = self._key(edge, tail, goal)
+        first = np.searchsorted(self.key, key)
+        return first, np.searchsorted(self.key, key, side="right") - first
+
+
+def _expanded(first: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """Write out runs: the row of each, and first, first + 1, ... of it."""
+    row = np.repeat(np.arange(len(first)), count)
+    return row, np.arange(len(row)) + (first - np.cumsum(count) + count)[row]
 
 
 def _none() -> _Walk:
     none = np.zeros(0, dtype=np.intp)
-    return _Walk(none, none, np.zeros(0), np.zeros((0, 0), dtype=np.intp))
+    return _Walk(none, none, none, np.zeros(0), np.zeros((0, 0), dtype=np.intp))
 
 
 def _joined(walks: list[_Walk]) -> _Walk:
     width = max(walk.links.shape[1] for walk in walks)
     links = [np.pad(w.links, ((0, 0), (0, width - w.links.shape[1])), constant_values=-1) for w in walks]
-    flow, node, share = (np.concatenate([getattr(w, name) for w in walks]) for name in ("flow", "node", "share"))
-    return _Walk(flow, node, share, np.concatenate(links))
+    flow, node, place, share = (
+        np.concatenate([getattr(w, name) for w in walks]) for name in ("flow", "node", "place", "share")
+    )
+    return _Walk(flow, node, place, share, np.concatenate(links))
 
 
 def _require_few(paths: int, flows: int) -> None:

@@ -216,7 +216,7 @@ def flat(paths: list[list[int]]) -> tuple[list[int], list[int]]:
 
 
 @given(systems())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_as_filling_in_fractions(system: tuple[list[float], list[list[int]], list[float], list[float]]) -> None:
     capacity, paths, sizes, starts = system
     found = finish_times(capacity, *flat(paths), sizes, starts)
@@ -224,7 +224,7 @@ def test_as_filling_in_fractions(system: tuple[list[float], list[list[int]], lis
 
 
 @given(systems(), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_links_carry_what_was_sent(system: Any, doublings: int) -> None:
     capacity, paths, sizes, starts = (np.array(x) if i != 1 else x for i, x in enumerate(system))
     indptr, links = map(np.array, flat(paths))

@@ -37,7 +37,7 @@ def rule(seed: int) -> Any:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_cost_is_a_lower_bound(family: str, seed: int) -> None:
     graph, ranks, matrix = random_case(family, seed)
