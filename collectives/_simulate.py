@@ -89,7 +89,8 @@ def simulate(
             algorithm = cost(graph, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
         plan = schedule(kind_or_schedule, routes.fabric, n_bytes, algorithm=algorithm, **words)
     phases = _phases(routes, plan)
-    runs = _one_by_one(routes, phases) if barriers else _overlapping(routes, phases)
+    alone = barriers or not any(len(sent.source) for sent in phases)
+    runs = _one_by_one(routes, phases) if alone else _overlapping(routes, phases)
     return _timeline(routes, plan, phases, runs, barriers)
 
 
@@ -185,8 +186,6 @@ def _overlapping(routes: Routes, phases: list[_Sent]) -> list[_Run]:
     source, target, n_bytes = (np.concatenate([sent[i] for sent in phases] or [np.zeros(0)]) for i in range(3))
     parts = _all_parts([sent.parts for sent in phases], begin)
     all_sent = _Sent(source, target, n_bytes, parts, np.concatenate([sent.latency for sent in phases]))
-    if not len(source):
-        return []
     gates = _gates(all_sent, np.repeat(np.arange(len(phases)), np.diff(begin)), len(phases))
     sizes = n_bytes[parts.flow] * parts.share
     filled, opened = gated(routes.fabric.bandwidth, parts.indptr, parts.links, sizes, gates, _samples(routes))

@@ -45,3 +45,24 @@ def ends(
         for f, rate in moving.items():
             left[f] -= rate * min(steps)
     return [float(found[f]) for f in range(len(paths))]
+
+
+def ends_without_barriers(
+    capacity: Sequence[float], flows: Sequence[tuple[int, int, int, float]], paths: Sequence[Sequence[int]]
+) -> list[float]:
+    """Return the end of every flow (phase, source, target, bytes): its source has ended all of earlier phases."""
+    exact, left = [Fraction(c) for c in capacity], [Fraction(flow[3]) for flow in flows]
+    found: dict[int, Fraction] = {}
+    now = Fraction(0)
+    while len(found) < len(flows):
+        undone = [f for f in range(len(flows)) if f not in found]
+        active = {
+            f for f in undone if not any(flows[e][0] < flows[f][0] and flows[f][1] in flows[e][1:3] for e in undone)
+        }
+        moving = rates(exact, paths, active)
+        now += (step := min(left[f] / rate for f, rate in moving.items()))
+        for f, rate in moving.items():
+            left[f] -= rate * step
+            if not left[f]:
+                found[f] = now
+    return [float(found[f]) for f in range(len(flows))]

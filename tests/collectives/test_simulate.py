@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import permutations
 from typing import Any
 
 import networkx as nx
@@ -18,6 +19,7 @@ from collectives import _subflows
 from topo import InputError
 
 from .brute import paths
+from .filling import ends_without_barriers
 from .random_graphs import FAMILIES, Dice, traffic
 from .test_cost import racks
 
@@ -164,6 +166,17 @@ def test_without_barriers_a_rank_waits_for_its_own_flows() -> None:
     assert [phase.start for phase in found.phases] == pytest.approx([0, 1 + LATE, 3 + 2 * LATE])
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from(list(permutations(range(4), 2))), st.integers(1, 5)), max_size=5))
+def test_without_barriers_as_in_fractions(phases: list[dict[tuple[int, int], float]]) -> None:
+    graph = four()
+    nx.set_edge_attributes(graph, 0.0, "latency")
+    found = collectives.simulate(graph, plan(*phases), barriers=False)
+    flows = [(p, *pair, size * 1e9) for p, phase in enumerate(phases) for pair, size in sorted(phase.items())]
+    paths = [[source, 4 + target] for _, source, target, _ in flows]
+    assert found.flow_ends == pytest.approx(ends_without_barriers([1e9] * 8, flows, paths), rel=1e-9)
+
+
 ALGORITHMS = [(kind, name) for kind, row in collectives.KINDS.items() for name in row.algorithms]
 
 
@@ -226,6 +239,7 @@ def test_nothing_is_sent() -> None:
     found = collectives.simulate(four(), plan({(0, 0): 1}, {}))
     assert (found.seconds, found.busbw, len(found.times), found.loads.tolist()) == (0.0, 0.0, 0, [0.0] * 8)
     assert collectives.simulate(four(), plan({}), barriers=False).seconds == 0.0
+    assert collectives.simulate(four(), "all_reduce", 1e9, ranks=1).phases == ()
     json.dumps(found.to_dict(), allow_nan=False)
 
 
