@@ -89,8 +89,8 @@ def simulate(
             algorithm = cost(graph, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
         plan = schedule(kind_or_schedule, routes.fabric, n_bytes, algorithm=algorithm, **words)
     phases = _phases(routes, plan)
-    alone = barriers or not any(len(sent.source) for sent in phases)
-    runs = _one_by_one(routes, phases) if alone else _overlapping(routes, phases)
+    in_turn = barriers or not any(len(sent.source) for sent in phases)
+    runs = _one_by_one(routes, phases) if in_turn else _overlapping(routes, phases)
     return _timeline(routes, plan, phases, runs, barriers)
 
 
@@ -128,13 +128,13 @@ def _phases(routes: Routes, plan: Schedule) -> list[_Sent]:
 def _flows(phase: Phase, ends: int) -> Flows:
     """List what a phase sends over wires."""
     if isinstance(phase.traffic, Flows):
-        flows, n_bytes = phase.traffic, phase.traffic.n_bytes
-        wire = np.flatnonzero((flows.source != flows.target) & (n_bytes > 0))
-        return Flows(flows.source[wire], flows.target[wire], n_bytes[wire], ends)
-    row, column = np.nonzero(phase.n_bytes)
-    wire = np.flatnonzero(row != column)
-    row, column = row[wire], column[wire]
-    return Flows(row, column, phase.n_bytes[row, column], ends)
+        source, target, n_bytes = phase.traffic.source, phase.traffic.target, phase.traffic.n_bytes
+    else:
+        matrix = phase.n_bytes
+        source, target = np.nonzero(matrix)
+        n_bytes = matrix[source, target]
+    wire = np.flatnonzero((source != target) & (n_bytes > 0))
+    return Flows(source[wire], target[wire], n_bytes[wire], ends)
 
 
 def _sent(routes: Routes, plan: Schedule, flows: Flows) -> _Sent:
@@ -183,7 +183,7 @@ def _one_by_one(routes: Routes, phases: list[_Sent]) -> list[_Run]:
 def _overlapping(routes: Routes, phases: list[_Sent]) -> list[_Run]:
     """Run all phases at once, each flow after those its sender must have finished."""
     begin = np.cumsum([0, *(len(sent.source) for sent in phases)])
-    source, target, n_bytes = (np.concatenate([sent[i] for sent in phases] or [np.zeros(0)]) for i in range(3))
+    source, target, n_bytes = (np.concatenate([sent[i] for sent in phases]) for i in range(3))
     parts = _all_parts([sent.parts for sent in phases], begin)
     all_sent = _Sent(source, target, n_bytes, parts, np.concatenate([sent.latency for sent in phases]))
     gates = _gates(all_sent, np.repeat(np.arange(len(phases)), np.diff(begin)), len(phases))
@@ -256,13 +256,18 @@ def _phase_times(fabric: Fabric, phases: list[_Sent], starts: Floats, ends: Floa
 def _carried(runs: list[_Run], n_links: int, samples: int) -> tuple[Floats, Floats]:
     """Return what links have carried by some times, of many every so manieth."""
     every = max(1, -(-sum(len(run.times) + 1 for run in runs) // samples))
-    before, rows = np.zeros(n_links), [(0.0, np.zeros(n_links))]
-    for run in runs:
-        if not len(run.ends):
-            continue
+    before, now, since = np.zeros(n_links), 0.0, 0
+    times, rows = [], []
+    for run in (run for run in runs if len(run.ends)):
         for time, carried in zip([*run.times, run.ends.max()], [*run.carried, run.carried[-1]], strict=True):
-            if time > rows[-1][0]:
-                rows.append((float(time), before + carried))
+            if time > now:
+                now, since = float(time), since + 1
+                if since == every:
+                    times.append(now)
+                    rows.append(before + carried)
+                    since = 0
         before = before + run.carried[-1]
-    kept = sorted({*range(every, len(rows), every), len(rows) - 1} - {0})
-    return np.array([rows[i][0] for i in kept]), np.array([rows[i][1] for i in kept]).reshape(-1, n_links)
+    if since:
+        times.append(now)
+        rows.append(before)
+    return np.array(times), np.array(rows).reshape(-1, n_links)
