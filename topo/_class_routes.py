@@ -103,7 +103,7 @@ class ClassRoutes:
         return [self._step(row[a:b], edge[a:b]) for a, b in pairwise(ends.tolist())]
 
     def _step(self, row: Ints, edge: Ints) -> Step:
-        return Step(np.searchsorted(row, np.arange(self.graph.n_targets + 1)), edge, self.share[row, edge])
+        return Step(np.searchsorted(row, np.arange(len(self.hops) + 1)), edge, self.share[row, edge])
 
     @cached_property
     def latency_to_target(self) -> Floats:

@@ -251,3 +251,15 @@ def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_subflows, "MOST", 11)
     with pytest.raises(InputError, match="splits 12 flows over 12 paths"):
         collectives.simulate(four(), "all_to_all", 1e9)
+
+
+def test_valiant_over_more_stops_than_ranks() -> None:
+    graph = nx.Graph()
+    graph.add_nodes_from(["a", "b"], kind="gpu")
+    for switch in ("x", "y", "z"):
+        graph.add_node(switch, kind="switch")
+        graph.add_edges_from([("a", switch), ("b", switch)], kind="scale-up", bandwidth=1e9, latency=0.0)
+    for verb in (collectives.cost, collectives.simulate):
+        found = verb(graph, "all_to_all", 6e9, routing="valiant")
+        assert found.seconds == pytest.approx(1.0)
+        assert found.loads == pytest.approx(np.full(12, 1e9))
