@@ -248,13 +248,14 @@ def _solve(system: System, state: _State, n_queue: int, least: float, epoch: int
     heap = [(state.room[link] / state.load[link], link) for link in state.queue[:n_queue] if state.load[link] > 0]
     heapq.heapify(heap)
     while len(heap):
-        level, link = heapq.heappop(heap)
+        before, link = heap[0]
+        level = state.room[link] / state.load[link] if state.load[link] > 0 else 0.0
+        if level > before:  # others were filled meanwhile
+            heapq.heapreplace(heap, (level, link))
+            continue
+        heapq.heappop(heap)
         if state.load[link] <= 0:
             continue
-        if state.room[link] / state.load[link] > level:  # others were filled meanwhile
-            heapq.heappush(heap, (state.room[link] / state.load[link], link))
-            continue
-        level = state.room[link] / state.load[link]
         for at in range(state.link_ptr[link], state.link_ptr[link] + state.link_size[link]):
             g = state.link_group[at]
             if state.seen_group[g] == epoch:
