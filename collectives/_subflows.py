@@ -108,7 +108,7 @@ def _over_stops(fabric: Fabric, routed: ClassRoutes, via: Via, start: _Walk, tar
     row, stop = np.nonzero(weight)
     _require_few(len(row), len(target))
     to = replace(start.of(row), flow=np.arange(len(row)), share=weight[row, stop] / drawn[row])
-    there = _walked(fabric, via.leg, to, stop, goal[row])
+    there = _walked(fabric, via.leg, to, stop, routed.graph.place[via.start[stop]])
     on = replace(there, flow=row[there.flow], node=via.start[stop[there.flow]])
     straight = start.of(np.flatnonzero(drawn == 0))
     return _joined([_walked(fabric, routed, walk, target, goal) for walk in (on, straight)])
