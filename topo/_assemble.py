@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx as nx
 
+from topo._asked import MOST
 from topo._bill import state_units
 from topo._check import scale_up_components
 from topo._design import Design, ScaleOut
@@ -49,6 +50,11 @@ def require_sizes(design: Design, sizes: Sequence[int]) -> None:
     if sum(sizes) > MOST_GPUS:
         place, value = "domains x design.domain_size", f"{len(sizes)} x {max(sizes)}"
         rule = f"makes {sum(sizes)} GPUs, more than the {MOST_GPUS} this version builds"
+        raise InputError(Fault(place, value, rule, "Take fewer."))
+    out = design.scale_out
+    if out is not None and len(sizes) > 1 and sum(sizes) * out.nics_per_gpu * out.ports_per_nic > MOST:
+        place, value = "scale_out.nics_per_gpu x ports_per_nic", f"{out.nics_per_gpu} x {out.ports_per_nic}"
+        rule = f"means more end ports than the {MOST:,} links that a graph of Python objects holds"
         raise InputError(Fault(place, value, rule, "Take fewer."))
 
 

@@ -228,6 +228,10 @@ BAD = [
     (('"400 Gb/s"', '"0 Gb/s"'), "scale_out.bandwidth", "0 Gb/s", "above zero"),
     (("radix = 64", "radix = 1"), "scale_out.radix", 1, "greater than or equal to 2"),
     (("radix = 64", "radix = 64.5"), "scale_out.radix", 64.5, "integer"),
+    (('"0.5 us"', '"0.5 us"\nplanes = 1000000000'), "scale_up.planes", 10**9, "less than or equal to 1024"),
+    (("radix = 64", "radix = 64\nplanes = 1000000000"), "scale_out.planes", 10**9, "less than or equal to 1024"),
+    (("radix = 64", "radix = 64\nnics_per_gpu = 1000000000"), "scale_out.nics_per_gpu", 10**9, "equal to 1024"),
+    (("radix = 64", "radix = 64\nports_per_nic = 1000000000"), "scale_out.ports_per_nic", 10**9, "equal to 1024"),
     (("oversubscription = 1.0", "oversubscription = 0"), "scale_out.oversubscription", 0, "finite number above zero"),
     (("oversubscription = 1.0", "oversubscription = -2.0"), "scale_out.oversubscription", -2.0, "above zero"),
     (("oversubscription = 1.0", "oversubscription = true"), "scale_out.oversubscription", True, "number"),
@@ -268,6 +272,12 @@ def test_an_empty_file_names_every_table(design) -> None:
     assert {fault.place for fault in faults_of(design(text=""))} == {"design", "chip", "scale_up"}
 
 
+def test_more_end_ports_than_a_graph_holds(design) -> None:
+    path = design(("radix = 64", "radix = 64\nnics_per_gpu = 1024\nports_per_nic = 1024"))
+    (fault,) = faults_of(path, 2)
+    assert (fault.place, fault.value) == ("scale_out.nics_per_gpu x ports_per_nic", "1024 x 1024")
+
+
 def test_a_table_that_is_no_table(design) -> None:
     text = "chip = 5\n" + GOOD[: GOOD.index("[chip]")] + GOOD[GOOD.index("[scale_up]") :]
     (fault,) = faults_of(design(text=text))
@@ -283,6 +293,12 @@ def test_toml_syntax(design, text: str) -> None:
     (fault,) = faults_of(path)
     assert (fault.file, fault.rule) == (str(path), "is not valid TOML")
     assert "line" in str(fault.value) or "at end of document" in str(fault.value)
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000 + "]" * 5000], ids=["digits", "depth"])
+def test_toml_that_python_gives_up_on(design, value: str) -> None:
+    (fault,) = faults_of(design(("domain_size = 4", f"domain_size = {value}")))
+    assert fault.rule == "is not valid TOML"
 
 
 def test_missing_file(tmp_path: Path) -> None:
