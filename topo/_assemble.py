@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -93,13 +94,28 @@ def assemble(design: Design, sizes: Sequence[int], planes: bool) -> nx.Graph[str
 
 def _unit(design: Design, size: int, planes: bool) -> _Unit:
     local = build_domain(design.scale_up, size, planes=planes)
+    gpus = [node for node, data in local.nodes(data=True) if data["kind"] == "gpu"]
     if design.scale_up.host_block:
         _block_hosts(local, design.scale_up.host_block)
+    _count_hosts(local, gpus, design)
     components = [part for part in scale_up_components(local) if any("gpu" in node for node in part)]
     part = {node: number for number, nodes in enumerate(components) for node in nodes}
-    gpus = [node for node, data in local.nodes(data=True) if data["kind"] == "gpu"]
     names = dict.fromkeys(str(data["host"]) for _, data in local.nodes(data=True) if data.get("host") is not None)
     return _Unit(local, part, len(components), {name: i for i, name in enumerate(names)}, gpus)
+
+
+def _count_hosts(local: nx.Graph[str], gpus: Sequence[str], design: Design) -> None:
+    """Give neighbours a host where `design.gpus_per_host` alone says so; refuse another number than the shape has."""
+    per_host, usual = design.design.gpus_per_host, design.design.domain_size
+    built = Counter(local.nodes[gpu].get("host") for gpu in gpus)
+    if per_host is None:
+        return
+    if None in built:
+        if per_host <= usual:
+            nx.set_node_attributes(local, {gpu: f"host{slot // per_host}" for slot, gpu in enumerate(gpus)}, "host")
+    elif len(gpus) == usual and max(built.values()) != per_host:
+        rule = f"a host of this {design.scale_up.shape} has {max(built.values())} GPUs"
+        raise InputError(Fault("design.gpus_per_host", per_host, rule, "Leave it out."))
 
 
 def _block_hosts(local: nx.Graph[str], block: Sequence[int]) -> None:
