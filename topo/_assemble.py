@@ -114,8 +114,9 @@ def _count_hosts(local: nx.Graph[str], gpus: Sequence[str], design: Design) -> N
         if per_host <= usual:
             nx.set_node_attributes(local, {gpu: f"host{slot // per_host}" for slot, gpu in enumerate(gpus)}, "host")
     elif len(gpus) == usual and max(built.values()) != per_host:
-        rule = f"a host of this {design.scale_up.shape} has {max(built.values())} GPUs"
-        raise InputError(Fault("design.gpus_per_host", per_host, rule, "Leave it out."))
+        own = max(built.values())
+        rule = f"a host of this {design.scale_up.shape} has {own} GPUs"
+        raise InputError(Fault("design.gpus_per_host", per_host, rule, f"Write {own}, or leave it out."))
 
 
 def _block_hosts(local: nx.Graph[str], block: Sequence[int]) -> None:

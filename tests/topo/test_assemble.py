@@ -172,7 +172,8 @@ def test_a_host_may_hold_several_domains(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("up", "more", "own"), [("two_level", "", 4), ("ultraserver", "", 16), ("bridge_pairs", "", 4), ("torus", "host_block = [3, 1]", 3)]
+    ("up", "more", "own"),
+    [("two_level", "", 4), ("ultraserver", "", 16), ("bridge_pairs", "", 4), ("torus", "host_block = [3, 1]", 3)],
 )
 def test_a_host_has_the_gpus_that_its_shape_gives_it(tmp_path: Path, up: str, more: str, own: int) -> None:
     path = design(tmp_path, up, up_more=more)

@@ -163,6 +163,26 @@ def test_an_overridden_value_is_no_longer_assumed() -> None:
     ]
 
 
+def test_an_override_of_a_shape_leaves_out_what_was_for_the_old_one(design) -> None:
+    path = design(('"0.5 us"', '"0.5 us"\nplanes = 4\nlanes = [5, 4, 4, 5]\nreduces = true'))
+    asked = {"scale_up.shape": "full_mesh", "scale_out.shape": "dragonfly", "scale_out.a": 4, "scale_out.p": 4,
+             "scale_out.h": 2, "scale_out.radix": 16}  # fmt: skip
+    graph = topo.load(path, 2, asked)
+    assert topo.check(graph) == []
+    assert [line.partition(":")[0] for line in graph.graph["assumptions"] if "left out" in line] == [
+        "scale_up.planes = 4", "scale_up.lanes = [5, 4, 4, 5]", "scale_up.reduces = True",
+        "scale_out.oversubscription = 1.0",
+    ]  # fmt: skip
+    assert topo.load(path, 2, {"scale_out.shape": "rail_only"}).nodes["rail0/leaf0"]["radix"] == 64
+
+
+def test_sources_of_what_is_left_out_are_not_printed() -> None:
+    said = topo.load("hgx-h100-8", 1, {"scale_up.shape": "full_mesh"}).graph["assumptions"]
+    assert [line for line in said if line.startswith("scale_up.lanes")] == [
+        "scale_up.lanes = [5, 4, 4, 5]: left out, it is for the design's own shape"
+    ]
+
+
 def test_bad_overrides_are_all_named() -> None:
     overrides = {"scale_out.radx": 128, "scale_out.bandwidth": "800 GB", "chip.flops.int8": "1 PFLOP/s", "radix": 3}
     faults = {fault.place: fault for fault in faults_of("gb200-nvl72", overrides=overrides)}
