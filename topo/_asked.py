@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +53,11 @@ class Asked:
     def sound(self, *places: str) -> bool:
         """Whether nothing is wrong so far with the parameters of these names."""
         return not any(fault.place.partition("[")[0] in places for fault in self.faults)
+
+    def lanes(self, place: str, value: Any) -> int:
+        """Return a number of parallel cables, one that float64 still multiplies."""
+        n = self.whole(place, value)
+        return n if self.must(n <= MOST, place, value, f"must be at most {MOST:,}", "Take fewer.") else 1
 
     def whole(self, place: str, value: Any, least: int = 1) -> int:
         """Return a whole number of at least `least`; that where it is none."""
@@ -152,7 +158,9 @@ def called(shape: str, builder: Callable[..., nx.Graph[str]], parameters: Mappin
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    """Whether a value is a number that float64 holds."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and (not isinstance(value, int) or abs(value) <= sys.float_info.max)
 
 
 def gpu_labels(n: int) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import networkx as nx
 
+from topo._asked import MOST
 from topo._bill import state_units
 from topo._check import scale_up_components
 from topo._design import Design, ScaleOut
@@ -50,6 +52,11 @@ def require_sizes(design: Design, sizes: Sequence[int]) -> None:
         place, value = "domains x design.domain_size", f"{len(sizes)} x {max(sizes)}"
         rule = f"makes {sum(sizes)} GPUs, more than the {MOST_GPUS} this version builds"
         raise InputError(Fault(place, value, rule, "Take fewer."))
+    out = design.scale_out
+    if out is not None and len(sizes) > 1 and sum(sizes) * out.nics_per_gpu * out.ports_per_nic > MOST:
+        place, value = "scale_out.nics_per_gpu x ports_per_nic", f"{out.nics_per_gpu} x {out.ports_per_nic}"
+        rule = f"means more end ports than the {MOST:,} links that a graph of Python objects holds"
+        raise InputError(Fault(place, value, rule, "Take fewer."))
 
 
 def assemble(design: Design, sizes: Sequence[int], planes: bool) -> nx.Graph[str]:
@@ -87,13 +94,29 @@ def assemble(design: Design, sizes: Sequence[int], planes: bool) -> nx.Graph[str
 
 def _unit(design: Design, size: int, planes: bool) -> _Unit:
     local = build_domain(design.scale_up, size, planes=planes)
+    gpus = [node for node, data in local.nodes(data=True) if data["kind"] == "gpu"]
     if design.scale_up.host_block:
         _block_hosts(local, design.scale_up.host_block)
+    _count_hosts(local, gpus, design)
     components = [part for part in scale_up_components(local) if any("gpu" in node for node in part)]
     part = {node: number for number, nodes in enumerate(components) for node in nodes}
-    gpus = [node for node, data in local.nodes(data=True) if data["kind"] == "gpu"]
     names = dict.fromkeys(str(data["host"]) for _, data in local.nodes(data=True) if data.get("host") is not None)
     return _Unit(local, part, len(components), {name: i for i, name in enumerate(names)}, gpus)
+
+
+def _count_hosts(local: nx.Graph[str], gpus: Sequence[str], design: Design) -> None:
+    """Give neighbours a host where `design.gpus_per_host` alone says so; refuse another number than the shape has."""
+    per_host, usual = design.design.gpus_per_host, design.design.domain_size
+    built = Counter(local.nodes[gpu].get("host") for gpu in gpus)
+    if per_host is None:
+        return
+    if None in built:
+        if per_host <= usual:
+            nx.set_node_attributes(local, {gpu: f"host{slot // per_host}" for slot, gpu in enumerate(gpus)}, "host")
+    elif len(gpus) == usual and max(built.values()) != per_host:
+        own = max(built.values())
+        rule = f"a host of this {design.scale_up.shape} has {own} GPUs"
+        raise InputError(Fault("design.gpus_per_host", per_host, rule, f"Write {own}, or leave it out."))
 
 
 def _block_hosts(local: nx.Graph[str], block: Sequence[int]) -> None:

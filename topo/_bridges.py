@@ -83,7 +83,7 @@ def bridge_pairs(n: int, lanes: int = 1, bandwidth: Any = None, latency: Any = N
     (300000000000.0, 'pcie')
     """
     asked = Asked("bridge_pairs")
-    size, each = asked.whole("n", n), asked.whole("lanes", lanes)
+    size, each = asked.whole("n", n), asked.lanes("lanes", lanes)
     if asked.sound("n"):
         near = f"{size - 1} or {size + 1}" if size > 1 else "2"
         asked.must(size % 2 == 0, "n", n, "is odd, and bridges join pairs", f"Take {near}.")

@@ -80,9 +80,9 @@ def _switched(
     size, count = asked.whole("n", n), asked.whole("planes", planes)
     per_plane: int | tuple[int, ...] | None = None
     if isinstance(lanes, Sequence) and not isinstance(lanes, str):
-        per_plane = tuple(asked.whole(place, each) for place, each in asked.listed("lanes", lanes, count, "plane"))
+        per_plane = tuple(asked.lanes(place, each) for place, each in asked.listed("lanes", lanes, count, "plane"))
     elif lanes is not None:
-        per_plane = asked.whole("lanes", lanes)
+        per_plane = asked.lanes("lanes", lanes)
     asked.must(isinstance(unfold, bool), "unfold", unfold, "must be True or False", "Say whether planes are unfolded.")
     asked.size("n", n, 2 * size * count)
     rate, late = asked.rate(bandwidth, per="GPU"), asked.late(latency, "scale-up")
@@ -99,7 +99,7 @@ def _switched(
 
 def _full_mesh(n: int, lanes: int = 1, bandwidth: Any = None, latency: Any = None) -> nx.Graph[str]:
     asked = Asked("full_mesh")
-    size, each = asked.whole("n", n), asked.whole("lanes", lanes)
+    size, each = asked.whole("n", n), asked.lanes("lanes", lanes)
     asked.size("n", n, size * (size + 1) // 2)
     rate, late = asked.rate(bandwidth, per="GPU"), asked.late(latency, "scale-up")
     asked.settle()

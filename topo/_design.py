@@ -22,7 +22,7 @@ def _quantity(kind: Kind, *, zero: bool = False) -> BeforeValidator:
 def _lanes(value: Any) -> int | tuple[int, ...]:
     """Return a count or counts; whatever is wrong is one fault."""
     counts = value if isinstance(value, list | tuple) else [value]
-    if not counts or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in counts):
+    if not counts or any(isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**9 for n in counts):
         rule = "must be a whole number, one or more, or a list of such"
         raise InputError(Fault("lanes", value, rule, "Write 18, or [5, 4, 4, 5]."))
     return tuple(counts) if isinstance(value, list | tuple) else int(counts[0])
@@ -60,7 +60,9 @@ Latency = Annotated[float, _quantity("seconds", zero=True)]
 Rate = Annotated[float, _quantity("flops")]
 Power = Annotated[float, _quantity("watts")]
 Price = Annotated[float, _quantity("dollars")]
-Count = Annotated[int, Field(strict=True, ge=1)]
+Count = Annotated[int, Field(strict=True, ge=1, le=10**9)]
+#: Of planes, and of NICs and ports of one GPU: a list holds each of them.
+Few = Annotated[int, Field(strict=True, ge=1, le=1024)]
 Flag = Annotated[bool, Field(strict=True)]
 Ratios = Annotated[
     float | tuple[float, ...], _one_or_many(_ratio, "must hold at least one number", "Write 2.0, or [2.0, 1.5].")
@@ -128,7 +130,7 @@ class ScaleUp:
     latency: Latency
     bandwidth: Bandwidth = 0.0
     link_bandwidth: LinkBandwidth = None
-    planes: Count = 1
+    planes: Few = 1
     lanes: Annotated[int | tuple[int, ...] | None, PlainValidator(_lanes)] = None
     reduces: Flag = False
     multicasts: Flag = False
@@ -154,13 +156,13 @@ class ScaleOut:
     bandwidth: Bandwidth
     latency: Latency
     shape: Name = "rail_optimised"
-    radix: Annotated[int, Field(strict=True, ge=2)] = 64
+    radix: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 64
     oversubscription: Ratios = 1.0
     nic: str = ""
-    nics_per_gpu: Count = 1
+    nics_per_gpu: Few = 1
     gpus_per_nic: Count = 1
-    ports_per_nic: Count = 1
-    planes: Count = 1
+    ports_per_nic: Few = 1
+    planes: Few = 1
     pcie_bandwidth: Bandwidth | None = None
     levels: Annotated[int, Field(strict=True, ge=2, le=3)] | None = None
     nic_price: Price | None = None

@@ -51,7 +51,7 @@ def hyperx(
     """
     asked = Asked("hyperx")
     sides = [asked.whole(place, side) for place, side in asked.listed("dims", dims)]
-    each = [asked.whole(place, n) for place, n in asked.listed("lanes", lanes, len(sides))] if sides else []
+    each = [asked.lanes(place, n) for place, n in asked.listed("lanes", lanes, len(sides))] if sides else []
     down = asked.whole("hosts", hosts)
     degree = sum((side - 1) * n for side, n in zip(sides, each, strict=False))
     asked.size("dims", dims, prod(sides) * (2 + 4 * down + sum(side - 1 for side in sides)) // 2)

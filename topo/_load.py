@@ -68,7 +68,7 @@ def load_design(name_or_path: str | os.PathLike[str], overrides: Mapping[str, An
     text, file = _read(name_or_path if part is None else part[0])
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
         raise InputError(Fault("TOML", str(error), "is not valid TOML", "Correct that line.", file)) from None
     try:
         if part is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import networkx as nx
 
-from topo._asked import Asked, Link, add_cable, add_gpus, add_switch, gpu_labels
+from topo._asked import MOST, Asked, Link, add_cable, add_gpus, add_switch, gpu_labels
 from topo._fabrics import spread
 
 __all__ = ["fat_tree", "leaf_spine", "plant"]
@@ -113,7 +113,7 @@ def fat_tree(
     asked.size("k", k, 3 * ports**2 // 2 if n_levels == 2 else ports**3)
     link = asked.link("scale-out", bandwidth, latency)
     asked.settle()
-    ups = [math.ceil(ports // 2 / ratio - 1e-9) for ratio in ratios]
+    ups = [max(1, math.ceil(ports // 2 / ratio - 1e-9)) for ratio in ratios]
     whole = ports // 2
     said = [f"{whole} / {up}" for up in ups]
     if any(abs(whole / up - ratio) > 1e-6 for up, ratio in zip(ups, ratios, strict=True)):
@@ -187,13 +187,13 @@ def _uplinks(asked: Asked, spines: int, down: int, lanes: Any, oversubscription:
     """Return the uplinks of a leaf, from lanes to each spine or from the oversubscription."""
     ratio = asked.ratio("oversubscription", 1.0 if oversubscription is None else oversubscription)
     if lanes is not None:
-        up = spines * asked.whole("lanes", lanes)
+        up = spines * asked.lanes("lanes", lanes)
         if oversubscription is not None and asked.sound("lanes", "spines", "hosts", "oversubscription"):
             rule = f"is not what {down} hosts over {up} uplinks make: {down / up:.4g}"
             same = math.isclose(ratio, down / up, rel_tol=1e-6)
             asked.must(same, "oversubscription", oversubscription, rule, "Give lanes or oversubscription.")
         return up
-    up = math.ceil(down / ratio - 1e-9)
+    up = math.ceil(min(down, MOST) / ratio - 1e-9)  # more hosts are refused by their number
     if asked.sound("spines", "hosts", "oversubscription"):
         rule = f"a leaf has {up} uplinks and does not reach every spine"
         asked.must(up >= spines, "spines", spines, rule, f"Take {up} spines or fewer, or give lanes.")

@@ -53,7 +53,7 @@ def two_level(
     """
     asked = Asked("two_level")
     n, size, each = asked.whole("nodes", nodes), asked.whole("gpus_per_node", gpus_per_node), asked.whole("l1", l1)
-    n_planes, per = asked.whole("planes", planes), asked.whole("lanes", lanes)
+    n_planes, per = asked.whole("planes", planes), asked.lanes("lanes", lanes)
     above = size * per if l2 is None else asked.whole("l2", l2)
     if asked.sound("l1", "planes"):
         rule = f"{n_planes} planes do not divide evenly over {each} L1 switches of a node"

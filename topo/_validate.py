@@ -21,6 +21,8 @@ _TABLES: dict[str, type] = {
 _NEEDED = ("design", "chip", "scale_up")
 #: Tables with a `shape`, what its kinds are called, and their rows.
 _SHAPED: dict[str, tuple[str, Mapping[str, Any]]] = {"scale_up": ("shape", SHAPES), "scale_out": ("fabric", FABRICS)}
+#: Keys that mean the same for every shape which takes them.
+_SAME_ON_ALL = {"radix", "oversubscription"}
 #: Keys whose defaults change numbers: filled in only with a line in `assumptions`.
 _REPORTED = ("scale_out.shape", "scale_out.radix", "scale_out.oversubscription")
 
@@ -46,7 +48,8 @@ def design_from_mapping(
     """
     raw: dict[str, Any] = {key: dict(value) if isinstance(value, Mapping) else value for key, value in data.items()}
     faults = _apply_overrides(raw, overrides or {})
-    assumptions = _fill_defaults(raw, overrides or {})
+    left_out = _leave_out(data, raw, overrides or {})
+    assumptions = _fill_defaults(raw, overrides or {}) + left_out
     tables = [*_TABLES, "sources"]
     faults += [
         Fault(key, raw[key], "is not a key of a design file", suggest(key, tables), file)
@@ -139,6 +142,27 @@ def _apply_overrides(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[
             target, name = target.setdefault("flops", {}), name.removeprefix("flops.")
         target[name] = value
     return faults
+
+
+def _leave_out(data: Mapping[str, Any], raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
+    """Take out what a file states for its own shape, with its sources, where another shape is asked for; say so."""
+    said = []
+    for table, (_, rows) in _SHAPED.items():
+        row, before = (_shape_of(table, each[table]) if _is_table(each, table) else None for each in (raw, data))
+        if row is None or before in (row, None):
+            continue
+        unused = {key for each in rows.values() for key in each.keys} - _SAME_ON_ALL.intersection(row.keys)
+        if table == "scale_up":
+            unused |= {"host_block"} | (set() if row.switches else {"reduces", "multicasts"})
+        for key in [key for key in raw[table] if key in unused and f"{table}.{key}" not in overrides]:
+            said.append(f"{table}.{key} = {raw[table].pop(key)}: left out, it is for the design's own shape")
+            if _is_table(raw, "sources"):
+                raw["sources"].pop(f"{table}.{key}", None)
+    return said
+
+
+def _is_table(raw: Mapping[str, Any], name: str) -> bool:
+    return isinstance(raw.get(name), Mapping)
 
 
 def _fill_defaults(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:

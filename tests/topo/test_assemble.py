@@ -159,6 +159,29 @@ def test_nics_are_shared_inside_a_host_only(tmp_path: Path) -> None:
     assert groups[:4] == [["d0/gpu0", "d0/gpu1"], ["d0/gpu2"], ["d0/gpu3", "d0/gpu4"], ["d0/gpu5"]]
 
 
+# 6 GPUs in hosts of 4: the second host of a domain has two, and no host is in two racks
+def test_hosts_start_anew_in_every_domain(tmp_path: Path) -> None:
+    graph = topo.load(design(tmp_path), [6, 5], {"design.gpus_per_host": 4})
+    hosts = [graph.nodes[gpu]["host"] for gpu in gpus(graph)]
+    assert hosts == ["host0"] * 4 + ["host1"] * 2 + ["host2"] * 4 + ["host3"]
+
+
+def test_a_host_may_hold_several_domains(tmp_path: Path) -> None:
+    graph = topo.load(design(tmp_path, size="2"), 4, {"design.gpus_per_host": 4})
+    assert [graph.nodes[gpu]["host"] for gpu in gpus(graph)] == ["host0"] * 4 + ["host1"] * 4
+
+
+@pytest.mark.parametrize(
+    ("up", "more", "own"),
+    [("two_level", "", 4), ("ultraserver", "", 16), ("bridge_pairs", "", 4), ("torus", "host_block = [3, 1]", 3)],
+)
+def test_a_host_has_the_gpus_that_its_shape_gives_it(tmp_path: Path, up: str, more: str, own: int) -> None:
+    path = design(tmp_path, up, up_more=more)
+    assert topo.load(path, 1, {"design.gpus_per_host": own}) is not None
+    with pytest.raises(InputError, match=f"design.gpus_per_host = 2: a host of this {up} has {own} GPUs"):
+        topo.load(path, 1, {"design.gpus_per_host": 2})
+
+
 def test_dual_ports_in_two_planes(tmp_path: Path) -> None:
     graph = topo.load(design(tmp_path, out_more="ports_per_nic = 2\nplanes = 2"), 4)
     for gpu in gpus(graph):

@@ -6,6 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -194,6 +195,13 @@ def test_ports_are_counted_against_the_radix(name: str, parameters: dict[str, ob
     assert all(f"Take a radix of {used}," in fault.cure for fault in caught.value.faults)
 
 
+# of every parameter that some shape needs, what is small
+LEAST = {
+    "n": 6, "dims": (2, 3), "dim": 2, "domains": 2, "domain_size": 2, "leaves": 2, "spines": 2, "hosts": 2, "k": 4,
+    "planes": 2, "a": 2, "p": 1, "h": 1, "q": 5, "degree": 3,
+}  # fmt: skip
+
+
 def test_bandwidth_is_per_lane_and_latency_per_link() -> None:
     graph = topo.build("leaf_spine", leaves=2, spines=2, hosts=4, lanes=3, bandwidth="400 Gb/s", latency="2 us")
     assert graph.edges["leaf0", "spine1"] == {"kind": "scale-out", "bandwidth": 150e9, "latency": 2e-6, "lanes": 3}
@@ -203,6 +211,24 @@ def test_bandwidth_is_per_lane_and_latency_per_link() -> None:
 def test_si_numbers_and_numpy_numbers_are_taken() -> None:
     graph = topo.build("ring", n=np.int64(5), bandwidth=np.float64(2e9), latency=0)
     assert {(data["bandwidth"], data["latency"]) for _, _, data in graph.edges(data=True)} == {(2e9, 0.0)}
+
+
+@pytest.mark.parametrize("value", [10**400, 1e300], ids=["10**400", "1e300"])
+@pytest.mark.parametrize("name", WRONG)
+def test_a_number_beyond_all_machines_is_refused_or_built(name: str, value: object) -> None:
+    known = inspect.signature(topo.BUILDERS[name]).parameters
+    least = {p.name: LEAST[p.name] for p in known.values() if p.default is p.empty}
+    for parameter in known:
+        faults, graph = attempt(name, **(least | {parameter: value}))
+        assert {fault.place.partition("[")[0] for fault in faults} <= set(known)
+        assert graph is None or topo.check(graph) == []
+
+
+def attempt(name: str, **parameters: object) -> tuple[tuple[topo.Fault, ...], nx.Graph | None]:
+    try:
+        return (), topo.build(name, **parameters)
+    except InputError as error:
+        return error.faults, None
 
 
 def test_a_plane_more_than_lanes_is_said_as_a_parameter() -> None:

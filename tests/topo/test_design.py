@@ -163,6 +163,26 @@ def test_an_overridden_value_is_no_longer_assumed() -> None:
     ]
 
 
+def test_an_override_of_a_shape_leaves_out_what_was_for_the_old_one(design) -> None:
+    path = design(('"0.5 us"', '"0.5 us"\nplanes = 4\nlanes = [5, 4, 4, 5]\nreduces = true'))
+    asked = {"scale_up.shape": "full_mesh", "scale_out.shape": "dragonfly", "scale_out.a": 4, "scale_out.p": 4,
+             "scale_out.h": 2, "scale_out.radix": 16}  # fmt: skip
+    graph = topo.load(path, 2, asked)
+    assert topo.check(graph) == []
+    assert [line.partition(":")[0] for line in graph.graph["assumptions"] if "left out" in line] == [
+        "scale_up.planes = 4", "scale_up.lanes = [5, 4, 4, 5]", "scale_up.reduces = True",
+        "scale_out.oversubscription = 1.0",
+    ]  # fmt: skip
+    assert topo.load(path, 2, {"scale_out.shape": "rail_only"}).nodes["rail0/leaf0"]["radix"] == 64
+
+
+def test_sources_of_what_is_left_out_are_not_printed() -> None:
+    said = topo.load("hgx-h100-8", 1, {"scale_up.shape": "full_mesh"}).graph["assumptions"]
+    assert [line for line in said if line.startswith("scale_up.lanes")] == [
+        "scale_up.lanes = [5, 4, 4, 5]: left out, it is for the design's own shape"
+    ]
+
+
 def test_bad_overrides_are_all_named() -> None:
     overrides = {"scale_out.radx": 128, "scale_out.bandwidth": "800 GB", "chip.flops.int8": "1 PFLOP/s", "radix": 3}
     faults = {fault.place: fault for fault in faults_of("gb200-nvl72", overrides=overrides)}
@@ -228,6 +248,10 @@ BAD = [
     (('"400 Gb/s"', '"0 Gb/s"'), "scale_out.bandwidth", "0 Gb/s", "above zero"),
     (("radix = 64", "radix = 1"), "scale_out.radix", 1, "greater than or equal to 2"),
     (("radix = 64", "radix = 64.5"), "scale_out.radix", 64.5, "integer"),
+    (('"0.5 us"', '"0.5 us"\nplanes = 1000000000'), "scale_up.planes", 10**9, "less than or equal to 1024"),
+    (("radix = 64", "radix = 64\nplanes = 1000000000"), "scale_out.planes", 10**9, "less than or equal to 1024"),
+    (("radix = 64", "radix = 64\nnics_per_gpu = 1000000000"), "scale_out.nics_per_gpu", 10**9, "equal to 1024"),
+    (("radix = 64", "radix = 64\nports_per_nic = 1000000000"), "scale_out.ports_per_nic", 10**9, "equal to 1024"),
     (("oversubscription = 1.0", "oversubscription = 0"), "scale_out.oversubscription", 0, "finite number above zero"),
     (("oversubscription = 1.0", "oversubscription = -2.0"), "scale_out.oversubscription", -2.0, "above zero"),
     (("oversubscription = 1.0", "oversubscription = true"), "scale_out.oversubscription", True, "number"),
@@ -268,6 +292,12 @@ def test_an_empty_file_names_every_table(design) -> None:
     assert {fault.place for fault in faults_of(design(text=""))} == {"design", "chip", "scale_up"}
 
 
+def test_more_end_ports_than_a_graph_holds(design) -> None:
+    path = design(("radix = 64", "radix = 64\nnics_per_gpu = 1024\nports_per_nic = 1024"))
+    (fault,) = faults_of(path, 2)
+    assert (fault.place, fault.value) == ("scale_out.nics_per_gpu x ports_per_nic", "1024 x 1024")
+
+
 def test_a_table_that_is_no_table(design) -> None:
     text = "chip = 5\n" + GOOD[: GOOD.index("[chip]")] + GOOD[GOOD.index("[scale_up]") :]
     (fault,) = faults_of(design(text=text))
@@ -283,6 +313,12 @@ def test_toml_syntax(design, text: str) -> None:
     (fault,) = faults_of(path)
     assert (fault.file, fault.rule) == (str(path), "is not valid TOML")
     assert "line" in str(fault.value) or "at end of document" in str(fault.value)
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000 + "]" * 5000], ids=["digits", "depth"])
+def test_toml_that_python_gives_up_on(design, value: str) -> None:
+    (fault,) = faults_of(design(("domain_size = 4", f"domain_size = {value}")))
+    assert fault.rule == "is not valid TOML"
 
 
 def test_missing_file(tmp_path: Path) -> None:
