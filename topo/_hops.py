@@ -16,6 +16,8 @@ Bools = NDArray[np.bool_]
 #: Hops where there is no path.
 FAR = np.iinfo(np.int16).max
 _ROWS = 512
+#: Targets looked for at once: their bits at every node stay in the processor's cache.
+_TARGETS = 512
 
 
 def fewest_hops(
@@ -42,9 +44,12 @@ def fewest_hops(
     n = graph.n_nodes if n_nodes is None else n_nodes
     count = graph.n_targets if goals is None else len(goals)
     hops = np.full((n, count), FAR, dtype=np.int16)
-    for level, reached in enumerate(_levels(graph, allowed, goals)):
-        new = np.unpackbits(reached[:n].view(np.uint8), axis=1, count=count, bitorder="little")
-        np.copyto(hops, np.int16(level), where=new.view(bool))
+    for first in range(0, count, _TARGETS):
+        some = np.arange(first, min(first + _TARGETS, count))
+        ways = (None if each is None else each[some] for each in (allowed, goals))
+        for level, reached in enumerate(_levels(graph, some, *ways)):
+            new = np.unpackbits(reached[:n].view(np.uint8), axis=1, count=len(some), bitorder="little")
+            np.copyto(hops[:, first : first + _TARGETS], np.int16(level), where=new.view(bool))
     return hops.T
 
 
@@ -64,13 +69,13 @@ def hop_histogram(graphs: Sequence[ClassGraph]) -> tuple[dict[int, int], int]:
 
 
 def _levels(
-    graph: ClassGraph, allowed: Bools | None = None, goals: Bools | None = None
+    graph: ClassGraph, some: NDArray[np.intp], allowed: Bools | None, goals: Bools | None
 ) -> Iterator[NDArray[np.uint64]]:
-    """Targets that are 0, 1, ... hops away from every node and no fewer, a bit each, (nodes, words)."""
+    """Which of some targets are 0, 1, ... hops away from every node and no fewer, a bit each, (nodes, words)."""
     if goals is None:
-        own = np.arange(graph.n_targets)
-        new = np.zeros((graph.n_nodes, -(-graph.n_targets // 64)), dtype=np.uint64)
-        new[graph.n_sources + own, own // 64] = np.uint64(1) << (own % 64).astype(np.uint64)
+        own = np.arange(len(some))
+        new = np.zeros((graph.n_nodes, -(-len(some) // 64)), dtype=np.uint64)
+        new[graph.n_sources + some, own // 64] = np.uint64(1) << (own % 64).astype(np.uint64)
     else:
         new = _words(goals)
     open_to = None if allowed is None else _words(allowed)

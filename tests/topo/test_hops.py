@@ -43,6 +43,7 @@ def test_hops_are_those_of_networkx(seed: int) -> None:
 )  # fmt: skip
 def test_the_histogram_counts_every_pair_once(graph: nx.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("topo._hops._ROWS", 7)
+    monkeypatch.setattr("topo._hops._TARGETS", 5)
     fabric = Fabric.from_graph(graph)
     hops = hop_counts(fabric)
     seen = {int(h): int((hops == h).sum()) for h in np.unique(hops) if h > 0}
