@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from figures._graph import Link, Mark, links_of, mark_of, node_kind, nodes_of, whole
 from figures._words import counted
-from topo import Fabric, Fault, InputError
+from topo import ANNOUNCED, Fabric, Fault, InputError
 
 __all__ = ["Group", "Level", "Scene", "scene"]
 
@@ -111,12 +111,17 @@ def scene(graph: nx.Graph[str] | Fabric, loads: NDArray[float64] | None = None, 
     levels = _levels(nodes, groups, links, kinds, marks)
     network = _network(levels, links, marks)
     hanging = _hanging(nodes, groups, levels, links)
-    named = dict(graph.graph) if isinstance(graph, nx.Graph) else {"name": graph.name}
+    named = dict(graph.graph) if isinstance(graph, nx.Graph) else {"name": graph.name, "assumptions": graph.assumptions}
     return Scene(
-        name=str(named.get("name", "")), domains=_domains(named, groups, marks), groups=() if hanging else groups,
+        name=_titled(named), domains=_domains(named, groups, marks), groups=() if hanging else groups,
         levels=() if network else levels, links=links, kinds=kinds, ranks=ranks, marks=marks, network=network,
         planes={node: whole(data.get("planes", 1)) for node, data in nodes.items()}, hanging=hanging,
     )  # fmt: skip
+
+
+def _titled(named: dict[str, Any]) -> str:
+    """Return the name of a graph, and whether it is announced only."""
+    return f"{named.get('name', '')}{' (announced)' if ANNOUNCED in (named.get('assumptions') or ()) else ''}"
 
 
 def _domains(named: dict[str, Any], groups: Sequence[Group], marks: Mapping[str, Mark]) -> int:

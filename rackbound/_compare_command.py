@@ -13,7 +13,7 @@ from rackbound._graphs import graph_of
 from rackbound._options import Domains, Json, Settings, overrides_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, slug, whole_folder
 from rackbound._reports import assumed
-from topo import Measures, measure, together
+from topo import ANNOUNCED, Measures, measure, together
 from topo.units import format_quantity
 
 __all__ = ["compare", "measure_rows"]
@@ -43,8 +43,9 @@ def compare(
         emit_json(whole)
         return
     columns = [measure_rows(one) for one in measured.values()]
+    heads = [f"{name} (announced)" if ANNOUNCED in one.assumptions else name for name, one in measured.items()]
     rows = [(key, *(column[key] for column in columns)) for key in columns[0]]
-    show_table("Measures (bandwidths one direction)", ("measure", *names), rows)
+    show_table("Measures (bandwidths one direction)", ("measure", *heads), rows)
     say()
     assumed(said)
 

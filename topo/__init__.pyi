@@ -9,6 +9,7 @@ from ._check import check as check
 from ._class_routes import ClassRoutes as ClassRoutes
 from ._classes import PATH_CLASSES as PATH_CLASSES
 from ._classes import class_graph as class_graph
+from ._design import ANNOUNCED as ANNOUNCED
 from ._design import Design as Design
 from ._edits import degrade as degrade
 from ._edits import fail as fail

@@ -329,3 +329,8 @@ def test_the_check_of_texts_can_fail() -> None:
     ax.text(5000.0, 10.0, "outside")
     assert {"over the legend"} == {a for pair in overlapping(ax) for a in pair if a.startswith("over")}
     assert cropped(ax) == ["outside"]
+
+
+def test_an_announced_design_says_so() -> None:
+    assert draw_topology(topo.load("helios-72")).get_title(loc="left").startswith("helios-72 (announced)")
+    assert "announced" not in draw_topology(topo.load("gb200-nvl72")).get_title(loc="left")
