@@ -51,6 +51,10 @@ def reading_of(wiring: Wiring) -> Reading:
     cables = _between_nodes(wiring, cables)
     graph, places = _nodes(wiring)
     _add_edges(graph, cables, places)
+    if wiring.renamed:
+        example, *more = wiring.renamed.values()
+        also = f", as for {len(more)} others with two names" if more else ""
+        wiring.notes.append(f"{example}: one device by its GUID or LID{also}")
     wiring.notes += set_tiers(graph)
     parts = nx.number_connected_components(graph)
     if parts > 1:

@@ -289,3 +289,12 @@ def test_switches_alone_have_no_host() -> None:
 def test_headers_alone_are_no_fabric() -> None:
     with pytest.raises(InputError, match="lists no cable that is up"):
         read_text(LEAF.split("\n")[0] + "\n")
+
+
+def test_many_devices_with_two_names_are_one_note() -> None:
+    text = text_of("ibnetdiscover-sim-ft2_32.txt")
+    renamed = re.sub(r'(# lid \d+ lmc 0 )"leaf', r'\1"other', text)
+    assert renamed != text
+    notes = [note for note in read_text(renamed).notes if "by its GUID" in note]
+    assert len(notes) == 1
+    assert notes[0].endswith("one device by its GUID or LID, as for 7 others with two names")
