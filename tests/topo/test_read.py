@@ -151,6 +151,17 @@ def test_graphml_of_networkx(tmp_path: Path) -> None:
         assert len(reading.graph) == 3
 
 
+def test_a_fabric_in_parts_comes_back(tmp_path: Path) -> None:
+    """What one reader gives, another takes: the verbs say that parts are not joined."""
+    first = read(HOST.parent / "readers-fabric" / "ibnetdiscover-p-test.out").graph
+    assert first is not None
+    for name in ("fabric.json", "fabric.graphml"):
+        again = read(topo.write(first, tmp_path / name)).graph
+        assert again is not None
+        assert dict(again.nodes(data=True)) == dict(first.nodes(data=True))
+        assert [fault.rule for fault in topo.check(again)] == ["is disconnected: 2 parts with 2, 1 ranks"]
+
+
 def test_a_graph_without_our_attributes_has_faults(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(nx.node_link_data(nx.path_graph(["a", "b"]), edges="links")))
     with pytest.raises(InputError) as error:
