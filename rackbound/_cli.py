@@ -18,7 +18,7 @@ from rackbound import (
     _read_command,
 )
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
-from rackbound._graphs import compared, fabric_of, graph_of, ranks_on
+from rackbound._graphs import compared, fabric_of, graph_of, part_with, ranks_on
 from rackbound._options import (
     Algorithm,
     Batch,
@@ -110,12 +110,13 @@ def cost(
         lambda: routing_of(routing),
     )
     team, taken, better = ranks_on(graph, ranks, nodes, suggest, free)
-    fabric = Fabric.from_graph(graph)
-    cost_on = partial(costed, fabric, kind, size, algorithm=chosen, pipelined=pipelined, routing=rule)
-    result = cost_on(ranks=team)
+    fabric = Fabric.from_graph(part_with(graph, team))
+    cost_on = partial(costed, kind_or_schedule=kind, n_bytes=size, algorithm=chosen, pipelined=pipelined, routing=rule)
+    result = cost_on(fabric, ranks=team)
     rival = None
     if taken is not None and better is not None:
-        rival = compared(graph, (taken, result), (better, cost_on(ranks=nodelist(graph, better))))
+        near = nodelist(graph, better)
+        rival = compared(graph, (taken, result), (better, cost_on(part_with(graph, near), ranks=near)))
     if as_json:
         inputs = {
             "design": design, "kind": kind, "bytes": size, "domains": len(fabric.domain_sizes), "ranks": ranks,

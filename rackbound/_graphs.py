@@ -26,7 +26,7 @@ from topo import (
 if TYPE_CHECKING:
     from collectives import Cost
 
-__all__ = ["compared", "fabric_of", "graph_of", "ranks_on"]
+__all__ = ["compared", "fabric_of", "graph_of", "part_with", "ranks_on"]
 
 
 def graph_of(
@@ -108,3 +108,15 @@ def compared(graph: nx.Graph[str], given: tuple[str, Cost], better: tuple[str, C
         "nodes": better[0], "leaves": under[1], "leaves_given": under[0], "seconds": theirs,
         "bottleneck": better[1].bottleneck, "slower": ours / theirs - 1 if theirs else 0.0,
     }  # fmt: skip
+
+
+def part_with(graph: nx.Graph[str], team: int | list[str] | None) -> nx.Graph[str]:
+    """Return the part of a graph that holds all of these ranks, else the graph: an allocation needs no other part."""
+    if not isinstance(team, list):
+        return graph
+    part = set(nx.node_connected_component(graph.to_undirected(as_view=True), team[0]))
+    if len(part) == len(graph) or not part.issuperset(team):
+        return graph
+    found = graph.copy()  # a view would lose the order of nodes
+    found.remove_nodes_from([node for node in graph if node not in part])
+    return found

@@ -132,6 +132,17 @@ def test_an_allocation_is_compared_with_the_nodes_suggested(tmp_path: Path) -> N
     assert (alone["seconds"], alone["slower"]) == (0.0, 0.0)
 
 
+def test_an_allocation_within_one_part_of_a_fabric() -> None:
+    """Slurm's tc6 is three fabrics that nothing joins: 8 nodes of one leaf are costed, nodes of two fabrics are not."""
+    cost = ("cost", DATA / "readers-fabric" / "slurm-tree-tc6.conf", "all_to_all", "--bytes", "8GB")
+    answer = run(*cost, "--nodes", "node[1-8]", "--suggest", "--json").answer["results"]
+    assert answer["bandwidth_seconds"] == pytest.approx(7 / 50)  # 7 GB of each at 400 Gb/s
+    assert answer["suggested"]["slower"] == pytest.approx(0.0)
+    split = run(*cost, "--nodes", "node[1,17]")
+    assert split.code == 2
+    assert "is disconnected: 3 parts" in split.err
+
+
 def test_what_nodes_are_refused(fabric: Path) -> None:
     cost = ("cost", fabric, "all_to_all", "--bytes", "1GB")
     for more, says in (
