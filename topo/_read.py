@@ -70,6 +70,7 @@ def read(path: str | os.PathLike[str], kind: str | None = None) -> Reading:
                                source.file)) from None  # fmt: skip
     notes = (*assumed, *found.notes)
     if found.graph is not None:
+        found.graph.graph.setdefault("name", Path(source.file).name)
         said = list(found.graph.graph.get("assumptions", ()))
         found.graph.graph["assumptions"] = list(dict.fromkeys([*said, *notes]))
     return Reading(found.kind, found.graph, notes, found.routing)

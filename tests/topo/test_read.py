@@ -107,6 +107,13 @@ def test_kind_forces(tmp_path: Path) -> None:
         read(path, "nccl_xml")
 
 
+def test_messages_about_a_host_name_its_file(tmp_path: Path) -> None:
+    graph = read(written(tmp_path, BOX, "node7.txt")).graph
+    assert graph is not None
+    graph.add_node("GPU9", kind="gpu")
+    assert [fault.value for fault in topo.check(graph)] == ["node7.txt"]
+
+
 def test_notes_are_assumptions_of_the_graph(tmp_path: Path) -> None:
     path = written(tmp_path, BOX)
     reading = read(path)
