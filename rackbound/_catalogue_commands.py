@@ -75,7 +75,7 @@ def design_show(
         inputs = {"design": name, "domains": found.domains, "settings": overrides}
         emit_json(envelope("design-show/1", inputs, found.assumptions, results))
         return
-    say(f"{found.name or name}: {title or 'no title'}\n")
+    say(f"{found.name or name}: {title or ('no title' if shown else 'a graph as its file has it')}\n")
     if shown is not None:
         rows = ((key, str(value), _source(sources, key)) for key, value in _numbers(shown, echo=True).items())
         show_table("Numbers (bandwidths per GPU and direction, latencies per link)", ("key", "value", "source"), rows)

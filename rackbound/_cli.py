@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -17,7 +18,7 @@ from rackbound import (
     _read_command,
 )
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
-from rackbound._graphs import fabric_of, graph_of, ranks_on
+from rackbound._graphs import compared, fabric_of, graph_of, part_with, ranks_on
 from rackbound._options import (
     Algorithm,
     Batch,
@@ -25,6 +26,7 @@ from rackbound._options import (
     Budget,
     Context,
     Domains,
+    Free,
     Json,
     ModelName,
     Nodes,
@@ -40,7 +42,7 @@ from rackbound._options import (
     workload_of,
 )
 from rackbound._output import emit_json, envelope, note, say
-from topo import Fabric, Fault, InputError, together
+from topo import Fabric, Fault, InputError, nodelist, together
 
 __all__ = ["app", "main"]
 
@@ -86,7 +88,8 @@ def cost(
     domains: OneDomain = None,
     ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
     nodes: Nodes = None,
-    suggest: Suggest = None,
+    suggest: Suggest = False,
+    free: Free = None,
     algorithm: Algorithm = None,
     pipelined: Pipelined = None,
     routing: Routing = "ecmp",
@@ -106,29 +109,27 @@ def cost(
         lambda: read_algorithm(algorithm) if algorithm and algorithm.endswith(".xml") else algorithm,
         lambda: routing_of(routing),
     )
-    team, nodes = ranks_on(graph, ranks, nodes, suggest)
-    graph = Fabric.from_graph(graph)
-    result = costed(graph, kind, size, ranks=team, algorithm=chosen, pipelined=pipelined, routing=rule)
-    inputs = {
-        "design": design,
-        "kind": kind,
-        "bytes": size,
-        "domains": len(graph.domain_sizes),
-        "ranks": ranks,
-        "nodes": nodes,
-        "algorithm": algorithm,
-        "pipelined": pipelined,
-        "routing": routing,
-    }
+    team, taken, better = ranks_on(graph, ranks, nodes, suggest, free)
+    fabric = Fabric.from_graph(part_with(graph, team))
+    cost_on = partial(costed, kind_or_schedule=kind, n_bytes=size, algorithm=chosen, pipelined=pipelined, routing=rule)
+    result = cost_on(fabric, ranks=team)
+    rival = None
+    if taken is not None and better is not None:
+        near = nodelist(graph, better)
+        rival = compared(graph, (taken, result), (better, cost_on(part_with(graph, near), ranks=near)))
     if as_json:
-        inputs["settings"] = overrides_of(settings)
-        emit_json(envelope("cost/1", inputs, result.assumptions, result.to_dict()))
+        inputs = {
+            "design": design, "kind": kind, "bytes": size, "domains": len(fabric.domain_sizes), "ranks": ranks,
+            "nodes": taken, "suggest": suggest, "free": free, "algorithm": algorithm, "pipelined": pipelined,
+            "routing": routing, "settings": overrides_of(settings),
+        }  # fmt: skip
+        emit_json(envelope("cost/1", inputs, result.assumptions, {**result.to_dict(), "suggested": rival}))
         return
-    from rackbound._reports import cost_report
+    from rackbound._reports import cost_report, nodes_report
 
-    cost_report(design, len(graph.domain_sizes), result)
-    if nodes is not None:
-        say(f"  nodes {nodes}")
+    cost_report(design, len(fabric.domain_sizes), result)
+    if taken is not None:
+        nodes_report(taken, rival)
 
 
 @app.command()

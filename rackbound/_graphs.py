@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from topo import Fabric, Fault, InputError, hostlist, is_graph_file, load, load_design, nodelist, suggest_nodes
+from topo import (
+    Fabric,
+    Fault,
+    InputError,
+    expand_hostlist,
+    hostlist,
+    is_graph_file,
+    leaves_of,
+    load,
+    load_design,
+    nodelist,
+    suggest_nodes,
+)  # fmt: skip
 
-__all__ = ["fabric_of", "graph_of", "ranks_on"]
+if TYPE_CHECKING:
+    from collectives import Cost
+
+__all__ = ["compared", "fabric_of", "graph_of", "part_with", "ranks_on"]
 
 
 def graph_of(
@@ -50,9 +66,9 @@ def fabric_of(
 
 
 def ranks_on(
-    graph: nx.Graph[str], ranks: int | None, nodes: str | None, suggest: int | None
-) -> tuple[int | list[str] | None, str | None]:
-    """Return what a verb takes as ``ranks=``, and the list of nodes they are on where nodes were asked for.
+    graph: nx.Graph[str], ranks: int | None, nodes: str | None, suggest: bool, free: str | None
+) -> tuple[int | list[str] | None, str | None, str | None]:
+    """Return what a verb takes as ``ranks=``, the list of nodes they are on, and a better list to compare it with.
 
     Parameters
     ----------
@@ -61,12 +77,46 @@ def ranks_on(
     ranks : int or None
         Number of ranks; not together with nodes.
     nodes : str or None
-        A Slurm list.
-    suggest : int or None
-        Number of nodes to choose from the list, or from all.
+        A Slurm list; with `suggest` also their number.
+    suggest : bool
+        Choose as many nodes that lie closest together: to compare the list with, or where only their number is given
+        to take them.
+    free : str or None
+        A Slurm list of those that may be chosen; all if left out.
     """
-    if ranks is not None and (nodes is not None or suggest is not None):
+    if ranks is not None and (nodes is not None or suggest):
         raise InputError(Fault("--ranks", ranks, "goes without --nodes and --suggest", "Leave one of them out."))
-    if suggest is not None:
-        nodes = hostlist(suggest_nodes(graph, suggest, nodes))
-    return (ranks, None) if nodes is None else (nodelist(graph, nodes), nodes)
+    if free is not None and not suggest:
+        raise InputError(Fault("--free", free, "says what --suggest may choose", "Give --suggest too."))
+    if not suggest:
+        return (ranks, None, None) if nodes is None else (nodelist(graph, nodes), nodes, None)
+    if nodes is None:
+        cure = "Write --nodes 16, or --nodes n[001-016] to compare them with."
+        raise InputError(Fault("--suggest", True, "does not say how many nodes", cure))
+    count = int(nodes) if re.fullmatch(r"[0-9]{1,9}", nodes) else None
+    team = [] if count is not None else nodelist(graph, nodes)
+    chosen = suggest_nodes(graph, len(set(expand_hostlist(nodes))) if count is None else count, free)
+    better = hostlist(chosen)
+    return (nodelist(graph, better), better, None) if count is not None else (team, nodes, better)
+
+
+def compared(graph: nx.Graph[str], given: tuple[str, Cost], better: tuple[str, Cost]) -> dict[str, Any]:
+    """Return what nodes asked for lose against others: each a Slurm list and what the collective costs on it."""
+    under = [len(leaves_of(graph, expand_hostlist(nodes))) for nodes, _ in (given, better)]
+    ours, theirs = given[1].seconds, better[1].seconds
+    return {
+        "nodes": better[0], "leaves": under[1], "leaves_given": under[0], "seconds": theirs,
+        "bottleneck": better[1].bottleneck, "slower": ours / theirs - 1 if theirs else 0.0,
+    }  # fmt: skip
+
+
+def part_with(graph: nx.Graph[str], team: int | list[str] | None) -> nx.Graph[str]:
+    """Return the part of a graph that holds all of these ranks, else the graph: an allocation needs no other part."""
+    if not isinstance(team, list):
+        return graph
+    part = set(nx.node_connected_component(graph.to_undirected(as_view=True), team[0]))
+    if len(part) == len(graph) or not part.issuperset(team):
+        return graph
+    found = graph.copy()  # a view would lose the order of nodes
+    found.remove_nodes_from([node for node in graph if node not in part])
+    return found

@@ -30,7 +30,9 @@ def join(
         typer.Option("--domain", metavar="NAME=NODES", help="Hosts that share scale-up switches; blocks for Slurm's."),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave hosts without a file as end points, no ranks.")] = False,
-    out: Annotated[str | None, typer.Option("--write", help="Write the graph here (.json, .graphml, ...).")] = None,
+    out: Annotated[
+        str | None, typer.Option("--write", "--save", help="Write the graph here (.json, .graphml, ...).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Join host files and a fabric file into one cluster."""

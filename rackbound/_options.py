@@ -13,9 +13,9 @@ from topo import RULES, Fault, InputError, Tables, read
 from topo.units import parse_quantity
 
 __all__ = [
-    "Algorithm", "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Json", "ModelName", "Nodes", "OneDomain",
-    "Overlap", "Pipelined", "Routing", "Settings", "Suggest", "budget_seconds", "overrides_of", "routing_of",
-    "workload_of",
+    "Algorithm", "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Free", "Json", "ModelName", "Nodes",
+    "OneDomain", "Overlap", "Pipelined", "Routing", "Settings", "Suggest", "budget_seconds", "overrides_of",
+    "routing_of", "workload_of",
 ]  # fmt: skip
 
 ModelName = Annotated[str, typer.Option("--model", help="Catalogue name or a Hugging Face config.json.")]
@@ -41,11 +41,13 @@ Domains = Annotated[
 OneDomain = Annotated[Any, typer.Option("--domains", parser=_domains, metavar="N|N,N,...", help=_DOMAINS.format(1))]
 Nodes = Annotated[
     str | None,
-    typer.Option(help="Nodes taking part as Slurm lists them, n[001-016]; with --suggest those that are free."),
+    typer.Option(help="Nodes taking part as Slurm lists them, n[001-016]; with --suggest also how many."),
 ]
 Suggest = Annotated[
-    int | None, typer.Option(help="Take so many nodes that lie closest together, of --nodes or of all.")
+    bool,
+    typer.Option("--suggest", help="Choose as many nodes that lie closest together, and compare --nodes with them."),
 ]
+Free = Annotated[str | None, typer.Option(help="Nodes that --suggest may choose, as Slurm lists them.  [default: all]")]
 Overlap = Annotated[str, typer.Option(help="none: one operation after the other; full: all overlap.")]
 Algorithm = Annotated[
     str | None,

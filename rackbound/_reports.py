@@ -15,7 +15,7 @@ from serving import Model, Step, Workload
 from topo import Fabric, Fault, InputError
 from topo.units import format_quantity
 
-__all__ = ["assumed", "bound_report", "cost_report", "place_report", "read_loads", "step_report"]
+__all__ = ["assumed", "bound_report", "cost_report", "nodes_report", "place_report", "read_loads", "step_report"]
 
 
 def assumed(lines: Iterable[str]) -> None:
@@ -49,6 +49,21 @@ def cost_report(design: str, domains: int, cost: Cost) -> None:
           format_quantity(load.busiest_seconds, "seconds")) for kind, load in cost.classes.items()),
     )  # fmt: skip
     assumed(cost.assumptions)
+
+
+def nodes_report(nodes: str, rival: dict[str, Any] | None) -> None:
+    """Print the nodes taking part, and what better ones would gain."""
+    say(f"\n  nodes {nodes}")
+    if rival is None:
+        return
+    more = rival["slower"]
+    rate = f"{100 * abs(more):.3g} % {'slower' if more > 0 else 'faster'} than" if abs(more) >= 5e-4 else "as fast as"
+    say(f"  under {_leaves(rival['leaves_given'])}: {rate} the same number under {_leaves(rival['leaves'])}")
+    say(f"  suggested {rival['nodes']}: {format_quantity(rival['seconds'], 'seconds')}, bound by {rival['bottleneck']}")
+
+
+def _leaves(n: int) -> str:
+    return f"{n} leaf switch{'es' * (n != 1)}"
 
 
 def step_report(design: str, domains: int, model: Model, workload: Workload, step: Step) -> None:

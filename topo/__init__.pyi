@@ -33,6 +33,7 @@ from ._measure import Measures as Measures
 from ._measure import measure as measure
 from ._nodelist import expand_hostlist as expand_hostlist
 from ._nodelist import hostlist as hostlist
+from ._nodelist import leaves_of as leaves_of
 from ._nodelist import nodelist as nodelist
 from ._nodelist import suggest_nodes as suggest_nodes
 from ._paths import path_labels as path_labels

@@ -17,7 +17,7 @@ from topo._design import Design
 from topo._errors import Fault, InputError, suggest
 from topo._graphml import read_graphml
 from topo._json_graph import read_json
-from topo._read import read, recognised
+from topo._read import kind_of, read
 from topo._slices import slice_tables, split_name
 from topo._validate import design_from_mapping, slices_of
 from topo.readers._reading import Reading
@@ -97,7 +97,7 @@ def is_graph_file(name_or_path: str | os.PathLike[str]) -> bool:
     if path.suffix.lower() in _GRAPH_FILES:
         return True
     is_design = path.suffix.lower() == ".toml" or os.fspath(name_or_path).casefold() in _aliases()
-    return not is_design and os.path.isfile(path) and recognised(path)
+    return not is_design and os.path.isfile(path) and kind_of(path) not in (None, "design")
 
 
 def load(
@@ -153,9 +153,7 @@ def load(
     file = str(name_or_path)
     if is_graph_file(file):
         _require_defaults(file, domains, overrides, planes)
-        if reader := _GRAPH_FILES.get(Path(file).suffix.lower()):
-            return reader(_bytes(file, "a graph file"), file)
-        return _only_graph(read(file), file)
+        return _graph_in(file)
     design = load_design(name_or_path, overrides)
     sizes = _sizes(domains, design.design.domain_size)
     if len(sizes) > 1 and design.scale_out is None:
@@ -177,6 +175,17 @@ def _sizes(domains: int | Sequence[int], usual: int) -> list[int]:
         rule = "must be a whole number, one or more, or a list of GPUs in each"
         raise InputError(Fault("domains", domains, rule, "Give 1, 2, ..., or [72, 36]."))
     return listed if isinstance(domains, Sequence) else [usual] * listed[0]
+
+
+def _graph_in(file: str) -> nx.Graph[str]:
+    """Return a graph exactly as `topo.write` wrote it, else what `read` makes of the file."""
+    if reader := _GRAPH_FILES.get(Path(file).suffix.lower()):
+        try:
+            return reader(_bytes(file, "a graph file"), file)
+        except InputError:
+            if kind_of(file) in (None, "node-link-json", "graphml"):
+                raise
+    return _only_graph(read(file), file)
 
 
 def _only_graph(reading: Reading, file: str) -> nx.Graph[str]:

@@ -11,7 +11,7 @@ import networkx as nx
 from topo._check import rank_nodes
 from topo._errors import Fault, InputError, suggest
 
-__all__ = ["expand_hostlist", "hostlist", "nodelist", "suggest_nodes"]
+__all__ = ["expand_hostlist", "hostlist", "leaves_of", "nodelist", "suggest_nodes"]
 
 #: A list of more names is refused rather than written out.
 _MOST = 1_000_000
@@ -201,6 +201,18 @@ def suggest_nodes(graph: nx.Graph[str], n: int, free: str | Iterable[str] | None
     best = min(choices, key=lambda taken: _cost(groups, hops, taken))
     place = {name: i for i, name in enumerate(hosts)}
     return sorted((name for leaves, k in best.items() for name in groups[leaves][:k]), key=place.__getitem__)
+
+
+def leaves_of(graph: nx.Graph[str], names: Iterable[str]) -> list[str]:
+    """Return the switches that hosts are wired to, by name; a host that no switch is wired to stands for itself.
+
+    Examples
+    --------
+    >>> from topo import load
+    >>> leaves_of(load("hgx-h100-8", domains=2), ["host0"])
+    ['leaf0']
+    """
+    return sorted(frozenset().union(*_by_leaves(graph, names)))
 
 
 Leaves = frozenset[str]

@@ -13,7 +13,7 @@ from topo._errors import Fault, InputError, suggest
 from topo.readers._kinds import FOREIGN, READERS
 from topo.readers._reading import Foreign, Reader, Reading, Source
 
-__all__ = ["read", "recognised"]
+__all__ = ["kind_of", "read"]
 
 Row = TypeVar("Row", Reader, Foreign)
 
@@ -70,20 +70,20 @@ def read(path: str | os.PathLike[str], kind: str | None = None) -> Reading:
                                source.file)) from None  # fmt: skip
     notes = (*assumed, *found.notes)
     if found.graph is not None:
+        found.graph.graph.setdefault("name", Path(source.file).name)
         said = list(found.graph.graph.get("assumptions", ()))
         found.graph.graph["assumptions"] = list(dict.fromkeys([*said, *notes]))
     return Reading(found.kind, found.graph, notes, found.routing)
 
 
-def recognised(path: str | os.PathLike[str]) -> bool:
-    """Whether `read` has more to say of a file than `load`: it knows its kind, or what else it is than a design."""
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """Return what a file is by its content: a row of READERS or FOREIGN; None where none knows it."""
     try:
         source, _ = _source(path)
     except InputError:
-        return False
-    if foreign := _first(source, FOREIGN):
-        return foreign.kind != "design"
-    return _first(source, READERS.values()) is not None
+        return None
+    row = _first(source, FOREIGN) or _first(source, READERS.values())
+    return None if row is None else row.kind
 
 
 def _of(source: Source) -> Reader:

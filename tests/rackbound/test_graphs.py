@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import topo
@@ -98,11 +99,48 @@ def test_an_allocation_is_costed_and_near_nodes_are_suggested(fabric: Path) -> N
     scattered = run(*cost, "--nodes", "node[105-112,001-008]", "--json").answer
     assert scattered["inputs"]["nodes"] == "node[105-112,001-008]"
     assert scattered["results"]["n_ranks"] == 16
-    near = run(*cost, "--suggest", "16", "--json").answer
+    assert scattered["results"]["suggested"] is None
+    near = run(*cost, "--nodes", "16", "--suggest", "--json").answer
     assert near["results"]["bandwidth_seconds"] == pytest.approx(1e9 * 15 / 16 / 4e9)  # 32 Gb/s, one leaf
     assert near["results"]["latency_seconds"] < scattered["results"]["latency_seconds"]
-    chosen = run(*cost, "--suggest", "2", "--nodes", "node[105,001,107]")
+    chosen = run(*cost, "--nodes", "2", "--suggest", "--free", "node[105,001,107]")
     assert "nodes node[105,107]" in chosen.out
+
+
+def test_an_allocation_is_compared_with_the_nodes_suggested(tmp_path: Path) -> None:
+    """Eight hosts at R each, a trunk of 2 R per leaf: 4 x 4 chunks on it take 8 / R, the 7 of each host 7 / R."""
+    graph = nx.Graph()
+    graph.add_nodes_from(["leaf0", "leaf1", "spine"], kind="switch")
+    for i in range(16):
+        graph.add_node(f"n{i:02}", kind="host")
+        graph.add_edge(f"n{i:02}", f"leaf{i // 8}", kind="scale-out", bandwidth=1e9, latency=0.0)
+    graph.add_edges_from(
+        [("leaf0", "spine"), ("leaf1", "spine")], kind="scale-out", bandwidth=2e9, latency=0.0, lanes=2
+    )
+    cost = ("cost", topo.write(graph, tmp_path / "g.json"), "all_to_all", "--bytes", "8GB", "--suggest")
+    answer = run(*cost, "--nodes", "n[00-03,08-11]", "--json").answer
+    other = answer["results"]["suggested"]
+    assert answer["inputs"]["nodes"] == "n[00-03,08-11]"
+    assert (answer["results"]["seconds"], other["seconds"]) == (pytest.approx(8.0), pytest.approx(7.0))
+    assert (other["nodes"], other["leaves_given"], other["leaves"]) == ("n[00-07]", 2, 1)
+    assert other["slower"] == pytest.approx(1 / 7)
+    text = run(*cost, "--nodes", "n[00-03,08-11]").out
+    assert "under 2 leaf switches: 14.3 % slower than the same number under 1 leaf switch\n" in text
+    assert "suggested n[00-07]: 7 s" in text
+    assert "as fast as the same number" in run(*cost, "--nodes", "n[08-15]").out
+    alone = run(*cost, "--nodes", "n03", "--json").answer["results"]["suggested"]
+    assert (alone["seconds"], alone["slower"]) == (0.0, 0.0)
+
+
+def test_an_allocation_within_one_part_of_a_fabric() -> None:
+    """Slurm's tc6 is three fabrics that nothing joins: 8 nodes of one leaf are costed, nodes of two fabrics are not."""
+    cost = ("cost", DATA / "readers-fabric" / "slurm-tree-tc6.conf", "all_to_all", "--bytes", "8GB")
+    answer = run(*cost, "--nodes", "node[1-8]", "--suggest", "--json").answer["results"]
+    assert answer["bandwidth_seconds"] == pytest.approx(7 / 50)  # 7 GB of each at 400 Gb/s
+    assert answer["suggested"]["slower"] == pytest.approx(0.0)
+    split = run(*cost, "--nodes", "node[1,17]")
+    assert split.code == 2
+    assert "is disconnected: 3 parts" in split.err
 
 
 def test_what_nodes_are_refused(fabric: Path) -> None:
@@ -110,7 +148,9 @@ def test_what_nodes_are_refused(fabric: Path) -> None:
     for more, says in (
         (("--nodes", "node[105-"), "bracket"),
         (("--nodes", "nope[1-2]"), "2 of 2 names are no host"),
-        (("--suggest", "999"), "from 1 to 144"),
+        (("--nodes", "999", "--suggest"), "from 1 to 144"),
+        (("--suggest",), "does not say how many nodes"),
+        (("--nodes", "node105", "--free", "node106"), "says what --suggest may choose"),
         (("--ranks", "4", "--nodes", "node105"), "goes without --nodes"),
     ):
         found = run(*cost, *more)

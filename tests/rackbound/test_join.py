@@ -20,7 +20,7 @@ def test_one_file_for_all_hosts(tmp_path: Path) -> None:
     found = run("join", REAL, HOST, "--hosts", "all", "--write", out)
     assert found.code == 0
     assert "576 gpu, 144 nic" in found.out
-    answer = run("cost", out, "all_to_all", "--bytes", "1GB", "--suggest", "16", "--json").answer
+    answer = run("cost", out, "all_to_all", "--bytes", "1GB", "--nodes", "16", "--suggest", "--json").answer
     assert answer["results"]["n_ranks"] == 64
     sent = 4 * 1e9 * 60 / 64  # what the four GPUs of a host send to other hosts, over one 4xQDR port
     assert answer["results"]["bandwidth_seconds"] == pytest.approx(sent / 4e9)

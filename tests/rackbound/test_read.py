@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import topo
+from topo.readers._kinds import FOREIGN
 
 from .command import DATA, run
 
@@ -83,3 +85,14 @@ def test_options(tmp_path: Path) -> None:
     assert "<system> = None: is not in the file" in run("read", BOARD, "--as", "nccl-xml").err
     assert "takes one file, not 2" in run("read", BOARD, CUBE, "--write", tmp_path / "g.json").err
     assert "has no suffix of a known format" in run("read", BOARD, "--write", tmp_path / "g.png").err
+
+
+def test_cures_name_commands_that_exist() -> None:
+    """What takes a file that holds no topology can be typed as the message has it."""
+    told = {match.groups() for row in FOREIGN
+            for match in re.finditer(r"rackbound ((?:design |model )?[a-z]+)([^.;]*)", row.cure)}  # fmt: skip
+    assert len(told) > 5
+    for command, rest in told:
+        shown = run(*command.split(), "--help")
+        assert shown.code == 0, command
+        assert set(re.findall(r"--[a-z-]+", rest)) <= set(re.findall(r"--[a-z-]+", shown.out)), command

@@ -44,6 +44,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("cost", "gb200-nvl72", "all_to_all", "--bytes", "144GB", "--domains", "2", "--set", "scale_out.radix=128"),
         ("cost", "mi300x-8", "send", "--bytes", "1 MiB", "--domains", "2"),
         ("cost", HGX, "all_to_all", "--bytes", "1GB", "--domains", "2", "--nodes", "host1"),
+        ("cost", HGX, "all_to_all", "--bytes", "1GB", "--domains", "4", "--nodes", "host[0,3]", "--suggest"),
         ("cost", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--domains", "2", "--pipelined"),
         ("cost", HGX, "broadcast", "--bytes", "1GB", "--algorithm", "binomial", "--phased"),
         ("cost", HGX, "barrier"),

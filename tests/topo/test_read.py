@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 from pathlib import Path
 
@@ -22,15 +23,34 @@ def written(tmp_path: Path, data: bytes | str, name: str = "file") -> Path:
     return path
 
 
+#: Pattern of a file below tests/data -> every row that knows it, in the order they are tried; first pattern first.
+KINDS = {
+    "readers-host/*rocm*": ["rocm-smi-topo"], "readers-host/*.txt": ["nvidia-smi-topo"],
+    "readers-host/*.xml": ["nccl-xml"], "readers-fabric/*/link_load_oracle.json": [],
+    "readers-fabric/*subnet.lst": ["opensm-subnet"], "readers-fabric/opensm/*": ["opensm-lfts"],
+    "readers-fabric/ibnetdiscover*": ["ibnetdiscover"], "readers-fabric/iblinkinfo*": ["iblinkinfo"],
+    "readers-fabric/ibsim*": ["ibsim-net"], "readers-fabric/*.conf": ["slurm-topology"],
+    "readers-sim/simgrid-3.32-routes.json": [],
+    "readers-sim/simgrid*": ["simgrid-xml"], "readers-sim/booksim*": ["booksim-anynet"],
+    "readers-sim/htsim*": ["htsim-topo"], "readers-sim/ns3-inet*": ["inet"], "readers-sim/ns3*": ["ns3-topology"],
+    "readers-sim/simai-[mw]*": ["workload"], "readers-sim/simai*": ["ns3-topology"],
+    "readers-sim/astra-system*": ["astra-system"], "readers-sim/astra-ns3*": ["astra-logical"],
+    "readers-sim/astra*": ["astra-sim"], "readers-sim/nccl-log-gcp-a3-high*": ["nccl-tests", "nccl-debug"],
+    "readers-sim/nccl-log*": ["nccl-tests"], "readers-sim/expert-load-eplb*": ["expert-load"],
+    "readers-sim/expert-load-ascend*": ["expert-map"], "readers-sim/expert-load-moe*": ["expert-log"],
+    "hf-config/*native*": ["deepseek-config"], "hf-config/*": ["hf-config"],
+}  # fmt: skip
+
+
 def test_each_file_is_of_one_kind() -> None:
-    for path in sorted(HOST.rglob("*.*")):
+    rows = (*FOREIGN, *READERS.values())
+    files = [path for path in HOST.parent.rglob("*") if path.is_file() and path.parent != HOST.parent]
+    assert len(files) > 90
+    for path in files:
+        name = path.relative_to(HOST.parent).as_posix()
         source = topo._read._source(path)[0]  # type: ignore[attr-defined]
-        kinds = [kind for kind, row in READERS.items() if row.recognises(source)]
-        expected = (
-            "nccl-xml" if path.suffix == ".xml" else "rocm-smi-topo" if "rocm" in path.name else "nvidia-smi-topo"
-        )
-        assert kinds == [expected], path.name
-        assert not [row.kind for row in FOREIGN if row.recognises(source)]
+        expected = next(kinds for pattern, kinds in KINDS.items() if fnmatch.fnmatch(name, pattern))
+        assert [row.kind for row in rows if row.recognises(source)] == expected, name
 
 
 @pytest.mark.parametrize("name", ["topo.xml", "topo", "topo.json.bak", "topo.toml.txt"])
@@ -87,6 +107,13 @@ def test_kind_forces(tmp_path: Path) -> None:
         read(path, "nccl_xml")
 
 
+def test_messages_about_a_host_name_its_file(tmp_path: Path) -> None:
+    graph = read(written(tmp_path, BOX, "node7.txt")).graph
+    assert graph is not None
+    graph.add_node("GPU9", kind="gpu")
+    assert [fault.value for fault in topo.check(graph)] == ["node7.txt"]
+
+
 def test_notes_are_assumptions_of_the_graph(tmp_path: Path) -> None:
     path = written(tmp_path, BOX)
     reading = read(path)
@@ -131,6 +158,17 @@ def test_graphml_of_networkx(tmp_path: Path) -> None:
         assert len(reading.graph) == 3
 
 
+def test_a_fabric_in_parts_comes_back(tmp_path: Path) -> None:
+    """What one reader gives, another takes: the verbs say that parts are not joined."""
+    first = read(HOST.parent / "readers-fabric" / "ibnetdiscover-p-test.out").graph
+    assert first is not None
+    for name in ("fabric.json", "fabric.graphml"):
+        again = read(topo.write(first, tmp_path / name)).graph
+        assert again is not None
+        assert dict(again.nodes(data=True)) == dict(first.nodes(data=True))
+        assert [fault.rule for fault in topo.check(again)] == ["is disconnected: 2 parts with 2, 1 ranks"]
+
+
 def test_a_graph_without_our_attributes_has_faults(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(nx.node_link_data(nx.path_graph(["a", "b"]), edges="links")))
     with pytest.raises(InputError) as error:
@@ -153,6 +191,26 @@ def test_load_takes_what_read_knows(tmp_path: Path) -> None:
         topo.load(path, domains=2)
     with pytest.raises(InputError, match="peer-to-peer matrix"):
         topo.load(written(tmp_path, "GPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"hidden_size": 8, "model_type": "x"}', "is no topology: model configuration.*--model FILE"),
+        ('{"weight": [[1, 2]], "num_replicas": 4}', "is no topology: expert load"),
+        ('{"nodes": [{"id": "a"}], "edges": [{"source": "a", "target": "b"}]}', "b"),
+        ('{"something": 1}', "is no graph"),
+        ("{", "is not valid JSON"),
+    ],
+)
+def test_load_names_json_that_is_no_graph(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        topo.load(written(tmp_path, text, "file.json"))
+
+
+def test_load_takes_another_kind_of_json() -> None:
+    file = HOST.parent / "readers-sim" / "astra-old-Ring_FullyConnected_Switch.json"
+    assert sum(kind == "gpu" for _, kind in topo.load(file).nodes(data="kind")) == 32
 
 
 def test_designs_stay_designs(tmp_path: Path) -> None:

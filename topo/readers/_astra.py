@@ -18,9 +18,10 @@ from typing import Any
 import networkx as nx
 
 from topo._asked import MOST, Link, add_cable, add_gpus, add_switch, gpu_labels
-from topo._errors import InputError, suggest
+from topo._errors import suggest
 from topo.readers._parts import Checked, finished
 from topo.readers._reading import Reader, Reading, Source
+from topo.readers._yaml import load_yaml
 
 __all__ = ["ASTRA_SIM"]
 
@@ -89,25 +90,11 @@ def _read(source: Source) -> Reading:
 
 def _parsed(checked: Checked, source: Source) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the keys by today's names, and the line of each."""
-    import yaml
-
     if len(source.clean) > _MOST_TEXT:
         raise checked.refuse(
             "line 1", len(source.clean), f"is longer than {_MOST_TEXT:,} characters, as no such file is"
         )
-    try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source.clean)):
-            raise checked.refuse(
-                "line 1", "*", "aliases are refused: they can grow without end", "Write the lists out."
-            )
-        data = yaml.safe_load(source.clean)
-    except InputError:
-        raise
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark is not None else 1
-        what = getattr(error, "problem", None) or type(error).__name__
-        raise checked.refuse(f"line {line}", what, "is not valid YAML or JSON: it may be cut off") from None
+    data = load_yaml(source)
     if not isinstance(data, dict):
         raise checked.refuse("line 1", type(data).__name__, "must be keys and lists", "Give topology: [ Ring ] ...")
     lines: dict[str, int] = {}

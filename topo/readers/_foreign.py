@@ -36,8 +36,7 @@ def _is_inet(source: Source) -> bool:
     return len(rows) > 2 and numbers and len(rows[0]) == 2 and all(len(row) == 3 for row in rows[1:])
 
 
-_EXPERTS = "Give it where expert load is asked: rackbound place --expert-load FILE."
-_MODEL = "Give it as a model: --model FILE."
+_MODEL = "Give it as a model: --model FILE, or rackbound model show FILE."
 
 #: Tried in this order, before the formats that hold a topology.
 FOREIGN: tuple[Foreign, ...] = (
@@ -45,17 +44,19 @@ FOREIGN: tuple[Foreign, ...] = (
             "Save the file itself (its raw text), not the page that shows it."),
     Foreign("nccl-tests", "log of nccl-tests",
             _matches(r"#\s+\(?B?\)?.*\bsize\b.*\bcount\b.*\btype\b|# nThread \d+ .*minBytes|# Avg bus bandwidth"),
-            "Compare it with a design: rackbound validate FILE; or learn a profile of it: rackbound calibrate FILE."),
+            "Hold its busbw against what the wires allow: rackbound cost DESIGN KIND --bytes SIZE."),
     Foreign("nccl-debug", "debug log of NCCL", _matches(r"\bNCCL (?:INFO|WARN|TRACE)\b"),
             "Set NCCL_TOPO_DUMP_FILE=topo.xml in that run, and read topo.xml."),
     Foreign("nccl-graph", "graph dump of NCCL: rings and trees, not links", _matches(r"<graphs\b[^>]*\bversion\s*="),
             "Set NCCL_TOPO_DUMP_FILE=topo.xml in that run, and read topo.xml."),
     Foreign("msccl", "MSCCL algorithm: a collective, no topology", _matches(r"<algo\b[^>]*\b(?:name|proto|coll)\s*="),
-            "Read it as a schedule: collectives.read_algorithm(FILE)."),
-    Foreign("expert-load", "expert load or placement (EPLB)", _has_keys("weight", "num_replicas|num_groups"), _EXPERTS),
+            "Give it as an algorithm: rackbound cost DESIGN KIND --algorithm FILE."),
+    Foreign("expert-load", "expert load or placement (EPLB)", _has_keys("weight", "num_replicas|num_groups"),
+            "Give its weight, a list per layer, as a JSON file: rackbound place DESIGN --model MODEL --loads FILE."),
     Foreign("expert-map", "expert map (vLLM Ascend)", _has_keys("moe_layer_count|layer_list", "device_list|layer_id"),
-            _EXPERTS),
-    Foreign("expert-log", "printed expert load", _matches(r"^expert load \(tokens routed"), _EXPERTS),
+            "It says where experts are, not what joins GPUs; rackbound place DESIGN --model MODEL places them."),
+    Foreign("expert-log", "printed expert load", _matches(r"^expert load \(tokens routed"),
+            "Give its numbers as a JSON list: rackbound place DESIGN --model MODEL --loads FILE."),
     Foreign("hf-config", "model configuration (Hugging Face config.json)",
             _has_keys("hidden_size|text_config|n_embd", "architectures|model_type|num_hidden_layers"), _MODEL),
     Foreign("deepseek-config", "DeepSeek's own model configuration, no Hugging Face config.json",

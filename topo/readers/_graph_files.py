@@ -7,7 +7,7 @@ import re
 
 import networkx as nx
 
-from topo._check import check
+from topo._check import local_faults
 from topo._errors import Fault, InputError
 from topo._graphml import read_graphml
 from topo._json_graph import read_json
@@ -56,7 +56,7 @@ def _with_names(source: Source) -> tuple[str, list[str]]:
 
 
 def _reading(kind: str, graph: nx.Graph[str], source: Source, notes: list[str]) -> Reading:
-    if faults := check(graph):
+    if faults := local_faults(graph):
         raise InputError(*(Fault(f.place, f.value, f.rule, f.cure, source.file) for f in faults[:20]))
     return Reading(kind, graph, tuple(notes))
 

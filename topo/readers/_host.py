@@ -31,7 +31,7 @@ _LATENCY_NOTE = f"latencies, {_UP_LATENCY * 1e6:g} us a link: assumed, the file 
 
 def new_host() -> nx.Graph[str]:
     """Return an empty graph with the attributes every graph has."""
-    graph: nx.Graph[str] = nx.Graph(schema=1, name="host", chips={}, assumptions=[])
+    graph: nx.Graph[str] = nx.Graph(schema=1, chips={}, assumptions=[])
     return graph
 
 

@@ -51,6 +51,10 @@ def reading_of(wiring: Wiring) -> Reading:
     cables = _between_nodes(wiring, cables)
     graph, places = _nodes(wiring)
     _add_edges(graph, cables, places)
+    if wiring.renamed:
+        example, *more = wiring.renamed.values()
+        also = f", as for {len(more)} others with two names" if more else ""
+        wiring.notes.append(f"{example}: one device by its GUID or LID{also}")
     wiring.notes += set_tiers(graph)
     parts = nx.number_connected_components(graph)
     if parts > 1:
@@ -111,8 +115,9 @@ def _listed(wiring: Wiring) -> dict[End, Listing]:
 
 
 def _contradict(wiring: Wiring, row: Listing, other: Listing) -> None:
-    told = f"{_told(wiring, row.near)} to {_told(wiring, row.far)} {row.rate or ''}".rstrip()
-    against = f"{_told(wiring, other.near)} to {_told(wiring, other.far)} {other.rate or ''}".rstrip()
+    told, against = (f"{_told(wiring, r.near)} to {_told(wiring, r.far)} {r.rate or ''}".rstrip() for r in (row, other))
+    if told == against:  # two devices of one name
+        told, against = f"{told} ({row.far.device})", f"{against} ({other.far.device})"
     wiring.fault(row.line, told, f"contradicts line {other.line}, which says {against}", "Take one of the two out.")
 
 

@@ -65,7 +65,7 @@ class Wiring:
     listings: list[Listing] = field(default_factory=list)
     down: int = 0
     default_rate: str | None = None
-    renamed: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
@@ -78,9 +78,8 @@ class Wiring:
         device = self.devices.setdefault(key, Device(kind, name))
         if device.kind != kind:
             self.fault(line, f"{kind} {key}", f"is a {device.kind} elsewhere in the file", "Take one of the two out.")
-        if name and device.name and name != device.name and key not in self.renamed:
-            self.renamed.add(key)
-            self.notes.append(f"line {line} calls {device.name!r} {name!r}: one device by its GUID or LID")
+        if name and device.name and name != device.name:
+            self.renamed.setdefault(key, f"line {line} calls {device.name!r} {name!r}")
         if listed and not device.listed:
             device.name, device.listed = name or device.name, True
         device.name = device.name or name

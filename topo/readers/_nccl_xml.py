@@ -100,12 +100,14 @@ def _cpu(found: _Found, part: Element) -> None:
     _below(found, part, cpu, host)
 
 
-def _below(found: _Found, part: Element, above: str, host: str) -> None:
+def _below(found: _Found, part: Element, above: str, host: str, slot: float | None = None) -> None:
+    """Add what hangs on a CPU or a slot; the ports of one adapter share its slot [bytes/s]."""
     for child in part:
         if child.tag == "pci":
             _pci(found, child, above, host)
         elif child.tag == "nic":
-            _nets(found, child, above, host, _PCIE)
+            _nets(found, child, above, host, slot or _PCIE)
+            found.slow += [] if slot else [net.get("name", "net") for net in child.findall("net")]
 
 
 def _pci(found: _Found, part: Element, above: str, host: str) -> None:
@@ -125,7 +127,7 @@ def _pci(found: _Found, part: Element, above: str, host: str) -> None:
         switch = found.label(host, busid)
         add_device(found.graph, switch, "switch", host)
         add_pcie(found.graph, switch, above, rate or _PCIE)
-        _below(found, part, switch, host)
+        _below(found, part, switch, host, rate or _PCIE)
     elif kind.startswith(_NIC):
         label = found.label(host, busid)
         add_device(found.graph, label, "nic", host, nic=busid)

@@ -9,13 +9,19 @@ __all__ = ["load_yaml"]
 
 
 def load_yaml(source: Source) -> object:
-    """Return the data of a YAML file; raises InputError where it is no YAML, too deep or not plain data."""
+    """Return the data of a YAML file; raises InputError where it is none, too deep or not plain data."""
     import yaml  # an edge of the project: not loaded with the package
 
     try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source.clean)):
+            rule = "aliases are refused: they can grow without end"
+            raise InputError(Fault("file", "*", rule, "Write the lists out.", source.file))
         return yaml.safe_load(source.clean)
+    except InputError:
+        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark else "file"
         text = getattr(error, "problem", None) or f"{type(error).__name__}: {error}"
-        raise InputError(Fault(place, text, "is not valid YAML", "Correct that line.", source.file)) from None
+        rule = "is not valid YAML or JSON: it may be cut off"
+        raise InputError(Fault(place, text, rule, "Correct that line.", source.file)) from None

@@ -289,3 +289,18 @@ def test_switches_alone_have_no_host() -> None:
 def test_headers_alone_are_no_fabric() -> None:
     with pytest.raises(InputError, match="lists no cable that is up"):
         read_text(LEAF.split("\n")[0] + "\n")
+
+
+def test_many_devices_with_two_names_are_one_note() -> None:
+    text = text_of("ibnetdiscover-sim-ft2_32.txt")
+    renamed = re.sub(r'(# lid \d+ lmc 0 )"leaf', r'\1"other', text)
+    assert renamed != text
+    notes = [note for note in read_text(renamed).notes if "by its GUID" in note]
+    assert len(notes) == 1
+    assert notes[0].endswith("one device by its GUID or LID, as for 7 others with two names")
+
+
+def test_a_contradiction_between_devices_of_one_name_tells_them_apart() -> None:
+    other = LEAF.replace("00b1", "00e1").replace("(b2)", "(e2)").replace("00c1", "00f1").replace("(c2)", "(f2)")
+    with pytest.raises(InputError, match=r"00e1\)': contradicts line 2, which says .*00b1\)"):
+        read_text(LEAF + other)

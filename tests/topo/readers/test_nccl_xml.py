@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import topo
 from topo import InputError
 
 from .seen import HOST, domains, graph_of, host, kinds, links, per_gpu, text_of, way
@@ -228,3 +229,30 @@ def test_cut_at_every_line_says_so_and_adds_nothing(name: str, tmp_path: Path) -
         assert named.items() <= whole.items()
         read += 1
     assert read > 10
+
+
+PORTS = """<system version="1">
+<cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49">
+<pci busid="0000:61:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16"><nic>
+<net name="mlx5_4" dev="0" speed="200000" port="1" guid="0x1"/>
+<net name="mlx5_5" dev="1" speed="100000" port="2" guid="0x2"/>
+</nic></pci>
+<pci busid="0000:07:00.0" class="0x030200" vendor="0x10de" device="0x20b0" link_speed="16.0 GT/s PCIe" link_width="16">
+<gpu dev="0" sm="80" rank="0"/></pci>
+<nic><net name="eth0" dev="2" speed="10000"/></nic>
+</cpu></system>
+"""
+
+
+def test_ports_of_one_adapter_share_its_slot(tmp_path: Path) -> None:
+    """PCIe 4 x16 carries 31.5 GB/s: a port of 200 Gb/s (25 GB/s) is not held back by it; two at once are."""
+    path = tmp_path / "topo.xml"
+    path.write_text(PORTS)
+    reading = topo.read(path)
+    assert reading.graph is not None
+    edges = reading.graph.edges
+    slot = 16 * 16e9 / 8 * 128 / 130
+    for a, b in (("CPU0", "0000:61:00.0"), ("0000:61:00.0", "mlx5_4"), ("0000:61:00.0", "mlx5_5")):
+        assert edges[a, b]["bandwidth"] == pytest.approx(slot)
+    assert any("without a speed" in note and "eth0" in note for note in reading.notes)
+    assert not any("mlx5" in note for note in reading.notes)
