@@ -332,5 +332,5 @@ def test_the_check_of_texts_can_fail() -> None:
 
 
 def test_an_announced_design_says_so() -> None:
-    assert draw_topology(topo.load("helios-72")).get_title(loc="left").startswith("helios-72 (announced)")
-    assert "announced" not in draw_topology(topo.load("gb200-nvl72")).get_title(loc="left")
+    assert figures.draw_topology(topo.load("helios-72")).get_title(loc="left").startswith("helios-72 (announced)")
+    assert "announced" not in figures.draw_topology(topo.load("gb200-nvl72")).get_title(loc="left")
