@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from collectives._in_network import link_loads
 from collectives._kinds import KINDS
 from collectives._loads import PhaseLoads, phase_loads
+from collectives._moe import MoE
 from collectives._msccl import Algorithm
-from collectives._records import ClassLoad, Cost, Flows, Outer, Phase, Schedule
+from collectives._records import Flows, Outer, Phase, Schedule
+from collectives._results import ClassLoad, Cost, PhaseCost
 from collectives._schedule import Order, Stages, schedule
 from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, Routes, Routing, route, suggest
 
@@ -23,21 +25,10 @@ __all__ = ["cost"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Term:
-    """What binds a phase: latency and transfer [s], the link or flow, its kind; and how often it runs."""
-
-    latency: float = 0.0
-    transfer: float = 0.0
-    where: str = "nothing is sent"
-    kind: str = "none"
-    repeats: int = 1
-
-
 def cost(
     graph: nx.Graph[str] | Fabric,
     kind_or_schedule: str | Schedule,
-    n_bytes: float | ArrayLike | Outer | None = None,
+    n_bytes: float | ArrayLike | Outer | MoE | None = None,
     *,
     ranks: Ranks = None,
     algorithm: str | Algorithm | None = None,
@@ -57,8 +48,9 @@ def cost(
         The topology.
     kind_or_schedule : str or Schedule
         A kind that `schedule` knows, or its result.
-    n_bytes : float, (n, n) array or Outer
-        nccl-tests' size [bytes], or the matrix of all_to_all_v; none with a Schedule.
+    n_bytes : float, (n, n) array, Outer or MoE
+        nccl-tests' size [bytes], the matrix of all_to_all_v, or the tokens of moe_dispatch
+        and moe_combine; none with a Schedule. Zero bytes take no time: nothing is sent.
     algorithm : str or Algorithm, optional
         As `schedule`; or "best": of all that apply the one that takes least time, the
         times of the others in `Cost.tried`.
@@ -137,17 +129,18 @@ def _best(kind: str, priced: Callable[[str], Cost]) -> Cost:
 
 def _priced(routes: Routes, plan: Schedule, profile: str, pipelined: bool | None) -> Cost:
     """Cost every distinct phase once, and add up."""
-    terms: list[Term] = []
+    terms: list[PhaseCost] = []
     loads = np.zeros(len(routes.fabric.source))
-    known: dict[Any, tuple[PhaseLoads, Term]] = {}
+    known: dict[Any, tuple[Floats, PhaseCost]] = {}
     for phase in plan.phases:
         key = _key(phase)
         if key not in known:
             result = _phase_loads(routes, plan, phase)
-            known[key] = result, _binding(routes.fabric, result)
-        result, term = known[key]
+            term = _binding(routes.fabric, result)
+            known[key] = result.loads, replace(term, classes=_class_loads(routes.fabric, result.loads, term.seconds))
+        carried, term = known[key]
         terms.append(replace(term, repeats=phase.repeats))
-        loads += phase.repeats * result.loads
+        loads += phase.repeats * carried
     overlap = plan.pipelined if pipelined is None else pipelined
     return _summary(routes, plan, terms, loads, profile, overlap)
 
@@ -198,11 +191,11 @@ def _require_only(plan: Schedule, fabric: Fabric, **given: object) -> None:
         raise InputError(*faults)
 
 
-def _binding(fabric: Fabric, phase: PhaseLoads) -> Term:
+def _binding(fabric: Fabric, phase: PhaseLoads) -> PhaseCost:
     """Find what binds one phase."""
     busy = np.flatnonzero(phase.loads > 0)
     if not len(busy):
-        return Term()
+        return PhaseCost()
     transfer = phase.loads[busy] / fabric.bandwidth[busy]
     # Rounding may not decide between links that are equal: the first within 1e-12 binds.
     seconds = transfer + phase.least_latency[busy]
@@ -210,35 +203,37 @@ def _binding(fabric: Fabric, phase: PhaseLoads) -> Term:
     link, path = int(busy[i]), phase.path
     if path.seconds > seconds[i] * (1 + 1e-12):
         labels = fabric.rank_labels
-        return Term(path.latency, path.transfer, f"{labels[path.source]} => {labels[path.target]}", "path")
+        return PhaseCost(path.latency, path.transfer, f"{labels[path.source]} => {labels[path.target]}", "path")
     kind = EDGE_KINDS[fabric.link_kind[link]]
-    return Term(float(phase.least_latency[link]), float(transfer[i]), fabric.link_label(link), kind)
+    return PhaseCost(float(phase.least_latency[link]), float(transfer[i]), fabric.link_label(link), kind)
 
 
-def _overlapped(fabric: Fabric, terms: list[Term], loads: Floats) -> Term:
+def _overlapped(fabric: Fabric, terms: list[PhaseCost], loads: Floats) -> PhaseCost:
     """All phases at once: the busiest link, after the latencies of all phases."""
     transfer = loads / fabric.bandwidth
     link = int(np.flatnonzero(transfer >= transfer.max() * (1 - 1e-12))[0])
-    latency = sum(term.repeats * term.latency for term in terms)
-    return Term(latency, float(transfer[link]), fabric.link_label(link), EDGE_KINDS[fabric.link_kind[link]])
+    latency = sum(term.repeats * term.latency_seconds for term in terms)
+    return PhaseCost(latency, float(transfer[link]), fabric.link_label(link), EDGE_KINDS[fabric.link_kind[link]])
 
 
-def _summary(routes: Routes, plan: Schedule, terms: list[Term], loads: Floats, profile: str, pipelined: bool) -> Cost:
-    latency = sum((term.repeats * term.latency for term in terms), 0.0)
-    transfer = sum((term.repeats * term.transfer for term in terms), 0.0)
-    longest = max(terms, key=lambda term: term.repeats * (term.latency + term.transfer), default=Term())
+def _summary(
+    routes: Routes, plan: Schedule, terms: list[PhaseCost], loads: Floats, profile: str, pipelined: bool
+) -> Cost:
+    latency = sum((term.repeats * term.latency_seconds for term in terms), 0.0)
+    transfer = sum((term.repeats * term.bandwidth_seconds for term in terms), 0.0)
+    longest = max(terms, key=lambda term: term.repeats * term.seconds, default=PhaseCost())
     if pipelined and len(terms) > 0 and loads.any():
         overlapped = _overlapped(routes.fabric, terms, loads)
-        if overlapped.latency + overlapped.transfer < latency + transfer:
-            longest, latency, transfer = overlapped, overlapped.latency, overlapped.transfer
+        if overlapped.seconds < latency + transfer:
+            longest, latency, transfer = overlapped, overlapped.latency_seconds, overlapped.bandwidth_seconds
     seconds = latency + transfer
     algbw = plan.n_bytes / seconds if seconds else 0.0
     remote, of_sent = _remote_shares(routes.fabric, plan)
     return Cost(
         seconds=seconds, latency_seconds=latency, bandwidth_seconds=transfer,
-        bottleneck=longest.where, bottleneck_kind=longest.kind,
+        bottleneck=longest.bottleneck, bottleneck_kind=longest.bottleneck_kind,
         algbw=algbw, busbw=algbw * plan.busbw_factor, loads=loads,
-        classes=_class_loads(routes.fabric, loads, seconds),
+        classes=_class_loads(routes.fabric, loads, seconds), phases=tuple(terms),
         remote_share=remote, remote_share_of_sent=of_sent,
         routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind, pipelined=pipelined, tried={},
         n_bytes=plan.n_bytes, n_ranks=len(plan.ranks), profile=profile,

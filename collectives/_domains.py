@@ -13,14 +13,16 @@ from collectives._plan import Plan, Step, Team, blocks, unfit
 from collectives._records import Transfers
 from topo import EDGE_KINDS, NODE_KINDS
 
-__all__ = ["hierarchical_all_gather", "hierarchical_all_to_all", "rail_aligned", "rail_pipelined"]
+__all__ = [
+    "by_way_of", "hierarchical_all_gather", "hierarchical_all_to_all", "namesakes", "rail_aligned", "rail_pipelined",
+]  # fmt: skip
 
 Ints = NDArray[np.intp]
 
 
 def hierarchical_all_gather(team: Team) -> Plan:
     """Every block goes to one rank of each other domain, who then sends it to all inside."""
-    holder = _namesakes(team, "hierarchical")
+    holder = _of_several(team, "hierarchical")
 
     def across(_: int) -> Transfers:
         block, domain = np.nonzero(team.home[:, None] != np.arange(len(team.domains)))
@@ -34,19 +36,23 @@ def hierarchical_all_gather(team: Team) -> Plan:
     return Plan(blocks(team), (Step(across), Step(inside)))
 
 
-def _namesakes(team: Team, algorithm: str) -> Ints:
+def _of_several(team: Team, algorithm: str) -> Ints:
+    if len(team.domains) < 2:
+        raise unfit(algorithm, "all ranks are in one scale-up domain", "Take ranks of several domains.")
+    return namesakes(team)
+
+
+def namesakes(team: Team) -> Ints:
     """Return the row in every domain that stands for a row, (n, domains): itself at home, else that of its slot.
 
     Where a domain has fewer ranks, slots are counted round.
     """
-    if len(team.domains) < 2:
-        raise unfit(algorithm, "all ranks are in one scale-up domain", "Take ranks of several domains.")
     return np.stack([members[team.slot % len(members)] for members in team.domains], axis=1)
 
 
 def hierarchical_all_to_all(team: Team) -> Plan:
     """Across first, to the rank of the same slot in the target's domain, who hands it on inside."""
-    return _by_way_of(team, _namesakes(team, "hierarchical")[:, team.home])
+    return by_way_of(team, _of_several(team, "hierarchical")[:, team.home])
 
 
 def rail_aligned(team: Team) -> Plan:
@@ -54,7 +60,7 @@ def rail_aligned(team: Team) -> Plan:
 
     What stays in the domain goes in the second phase, while scale-up is idle.
     """
-    return _by_way_of(team, _relays(team))
+    return by_way_of(team, _relays(team))
 
 
 def rail_pipelined(team: Team) -> Plan:
@@ -63,7 +69,7 @@ def rail_pipelined(team: Team) -> Plan:
     return Plan(plan.sizes, plan.steps, pipelined=True)
 
 
-def _by_way_of(team: Team, via: Ints) -> Plan:
+def by_way_of(team: Team, via: Ints) -> Plan:
     """All-to-all in two phases: to the rank via[i, j], and from there to j."""
     rank = np.arange(team.n)
 

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from collectives._cost import cost
 from collectives._msccl import Algorithm
 from collectives._parts import Part, parts_of
-from collectives._records import Outer, Schedule, plain
+from collectives._records import Outer, Schedule
+from collectives._results import plain
 from collectives._schedule import Stages, schedule
 from collectives._symmetry import Classes, classes_of, numbered, told_apart
 from topo import Fabric, Fault, Hash, InputError, Ranks, Tables, fail, route

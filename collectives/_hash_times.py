@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives._cost import cost
-from collectives._records import Outer, Schedule, plain
+from collectives._records import Outer, Schedule
+from collectives._results import plain
 from collectives._schedule import Stages
 from topo import Fabric, Fault, Hash, InputError, Ranks, route
 from topo.units import format_quantity

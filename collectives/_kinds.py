@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import _domains, _exchanges, _in_network, _rings, _trees
+from collectives import _dispatch, _domains, _exchanges, _in_network, _rings, _trees
 from collectives._plan import Builder, Team, then, turned
 
 __all__ = ["KINDS", "Kind"]
@@ -31,7 +31,7 @@ class Kind:
     busbw : callable
         Number of ranks -> busbw / algbw, as nccl-tests has it.
     takes : tuple of str
-        Which of root, stages, matrix and default_bytes it takes.
+        Which of root, stages, matrix, default_bytes and the dispatch_bytes or combine_bytes of a MoE it takes.
     """
 
     algorithms: Mapping[str, Builder]
@@ -96,6 +96,13 @@ ALL_TO_ALL: dict[str, Builder] = {
     "rail_aligned": _domains.rail_aligned,
     "rail_pipelined": _domains.rail_pipelined,
 }
+DISPATCH: dict[str, Builder] = {
+    "direct": _exchanges.direct_all_to_all,
+    "per_gpu": _dispatch.per_gpu,
+    "per_domain": _dispatch.per_domain,
+    "rail_aligned": _domains.rail_aligned,
+    "rail_pipelined": _domains.rail_pipelined,
+}
 ALL_GATHER: dict[str, Builder] = {
     "ring": _rings.ring,
     "direct": _exchanges.direct_all_gather,
@@ -143,7 +150,7 @@ REDUCE: dict[str, Builder] = {
 }
 SCATTER: dict[str, Builder] = {"direct": _trees.direct_scatter, "binomial": _trees.binomial_scatter}
 
-#: Collective -> row. moe_dispatch and moe_combine belong here.
+#: Collective -> row.
 KINDS: dict[str, Kind] = {
     "all_to_all": Kind(ALL_TO_ALL, _to_each, _ring_factor),
     "all_to_all_v": Kind(ALL_TO_ALL, _to_each, _ring_factor, ("matrix",)),
@@ -165,5 +172,10 @@ KINDS: dict[str, Kind] = {
     "barrier": Kind(
         {"dissemination": _exchanges.bruck, "direct": _exchanges.direct_all_gather},
         lambda team, n: (_block(team, n), _all(EVERY, n)), lambda _: 0.0, ("default_bytes",),
+    ),
+    "moe_dispatch": Kind(DISPATCH, _to_each, _ring_factor, ("dispatch_bytes",)),
+    "moe_combine": Kind(
+        {name: _backwards(builder, reduces=False) for name, builder in DISPATCH.items()},
+        lambda team, n: _to_each(team, n)[::-1], _ring_factor, ("combine_bytes",),
     ),
 }  # fmt: skip

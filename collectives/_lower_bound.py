@@ -17,7 +17,8 @@ from collectives._in_network import link_loads
 from collectives._msccl import Algorithm
 from collectives._needs import meaning_of, needs_of
 from collectives._proofs import Proof, least_latency, proof_of, require_joined
-from collectives._records import Flows, Outer, Schedule, plain
+from collectives._records import Flows, Outer, Schedule
+from collectives._results import plain
 from collectives._schedule import Order, Stages, schedule
 from collectives._symmetry import classes_of
 from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, route, scale, suggest

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives._moe import MoETraffic
 from collectives._records import Flows, Outer, Phase, Transfers
 from topo import Fabric, Fault, InputError
 
@@ -40,6 +41,10 @@ class Team:
         Rings at a time, as asked.
     pairs : (2, sends) int, optional
         Senders and receivers of a send.
+    moe : MoETraffic, optional
+        Copies of the tokens of an expert layer.
+    token_bytes : float
+        Size of one copy [bytes].
     """
 
     fabric: Fabric
@@ -50,6 +55,8 @@ class Team:
     order: Ints | None = None
     channels: int | None = None
     pairs: Ints | None = None
+    moe: MoETraffic | None = None
+    token_bytes: float = 0.0
 
     @property
     def n(self) -> int:
@@ -59,8 +66,8 @@ class Team:
     @property
     def sizes(self) -> Floats:
         """Bytes of an all-to-all from rank to rank, chunk source x n + target."""
-        matrix: Floats = self.traffic.matrix if isinstance(self.traffic, Outer) else np.asarray(self.traffic)
-        return matrix.ravel()
+        assert self.traffic is not None
+        return _listed(self.traffic)
 
     @cached_property
     def home(self) -> Ints:
@@ -84,34 +91,44 @@ class Team:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A phase before its bytes are counted: which chunks go where, in every repeat."""
+    """A phase before its bytes are counted: which chunks go where, in every repeat; `shares` as in `Phase`."""
 
     carries: Callable[[int], Transfers]
     repeats: int = 1
     reduces: bool = False
-    traffic: Floats | Outer | None = None
+    traffic: Floats | Outer | Flows | None = None
+    shares: bool = False
 
     def phase(self, sizes: Floats, ends: int) -> Phase:
         """Return the phase: bytes follow from the chunks, unless the traffic is known without listing them."""
         traffic = _flows(self.carries(0), sizes, ends) if self.traffic is None else self.traffic
-        return Phase(traffic, self.repeats, self.reduces, self.carries)
+        return Phase(traffic, self.repeats, self.reduces, self.carries, self.shares)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What an algorithm does: sizes of the chunks [bytes] and steps in order.
 
-    `sizes` is None where the chunks are those of an all-to-all's own traffic.
+    `sizes` is None where the chunks are those of an all-to-all's own traffic, and may be the traffic of another.
     """
 
-    sizes: Floats | None
+    sizes: Floats | Outer | None
     steps: tuple[Step, ...]
     pipelined: bool = False
     switches: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     notes: tuple[str, ...] = ()
 
+    def sizes_of(self, team: Team) -> Floats:
+        """Return the sizes of all chunks [bytes]."""
+        return team.sizes if self.sizes is None else _listed(self.sizes)
+
 
 Builder = Callable[[Team], Plan]
+
+
+def _listed(traffic: Floats | Outer) -> Floats:
+    matrix: Floats = traffic.matrix if isinstance(traffic, Outer) else traffic
+    return matrix.ravel()
 
 
 def _flows(transfers: Transfers, sizes: Floats, ends: int) -> Flows:
@@ -144,7 +161,11 @@ def _turned(step: Step, reduces: bool) -> Step:
     traffic = step.traffic
     if isinstance(traffic, Outer):
         traffic = Outer(traffic.received, traffic.sent)
-    return Step(carries, step.repeats, reduces, traffic)
+    elif isinstance(traffic, Flows):
+        traffic = replace(traffic, source=traffic.target, target=traffic.source)
+    elif traffic is not None:
+        traffic = traffic.T
+    return replace(step, carries=carries, reduces=reduces, traffic=traffic)
 
 
 def then(first: Plan, second: Plan) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives._kinds import KINDS, Kind
+from collectives._moe import MoE, traffic_of
 from collectives._msccl import Algorithm
 from collectives._plan import Builder, Team
 from collectives._records import Chunks, Outer, Schedule
@@ -31,7 +33,7 @@ FLAG_BYTES = 1.0
 def schedule(
     kind: str,
     graph: nx.Graph[str] | Fabric,
-    n_bytes: float | ArrayLike | Outer | None = None,
+    n_bytes: float | ArrayLike | Outer | MoE | None = None,
     *,
     ranks: Ranks = None,
     algorithm: str | Algorithm | None = None,
@@ -49,13 +51,15 @@ def schedule(
         all_to_all_v: n_bytes is an (n, n) matrix or an Outer, row sends to column, the
         diagonal stays. send: rank i of stage s sends n_bytes to rank i of stage s + 1.
         sendrecv: every rank sends n_bytes to the next one, the last to the first.
-        barrier: a flag of every rank reaches all.
+        barrier: a flag of every rank reaches all. moe_dispatch, moe_combine: n_bytes is a
+        `MoE`; its size is that of the copies for the experts of the busiest rank's tokens.
     graph : networkx.Graph or Fabric
         Where the ranks live.
-    n_bytes : float, (n, n) array or Outer
+    n_bytes : float, (n, n) array, Outer or MoE
         nccl-tests' size [bytes]: the larger of a rank's send and receive buffer; an
-        all-to-all sends n_bytes/n to each rank, itself included (no wire). A barrier's
-        flags, all together, are a byte each if it is left out.
+        all-to-all sends n_bytes/n to each rank, itself included (no wire). Of zero bytes
+        nothing is sent. A barrier's flags, all together, are a byte each if it is zero or
+        left out.
     ranks : int or sequence, optional
         A number of ranks (the fewest domains that hold them, equal shares), rank labels
         or rank numbers; all by default.
@@ -77,7 +81,7 @@ def schedule(
     ------
     InputError
         Unknown kind or algorithm, one that does not apply (and why), sizes that are not
-        finite and above zero, stages of unequal size.
+        finite and zero or more, stages of unequal size.
 
     Examples
     --------
@@ -97,11 +101,11 @@ def schedule(
     team, assumed = _team(kind, row, fabric, numbers, n_bytes, stages, root, channels, order)
     plan = builder(team)
     ends = team.n + len(plan.switches)
-    sizes = team.sizes if plan.sizes is None and any(step.traffic is None for step in plan.steps) else plan.sizes
-    phases = (step.phase(np.zeros(0) if sizes is None else sizes, ends) for step in plan.steps)
+    sizes = plan.sizes_of(team) if any(step.traffic is None for step in plan.steps) else np.zeros(0)
+    phases = (step.phase(sizes, ends) for step in plan.steps)
 
     def content() -> Chunks:
-        whole = team.sizes if plan.sizes is None else plan.sizes
+        whole = plan.sizes_of(team)
         return Chunks(whole, *row.ends(team, len(whole)))
 
     return Schedule(
@@ -146,9 +150,11 @@ def _team(
     if "matrix" in row.takes:
         traffic, largest = _matrix(len(ranks), n_bytes)
         return Team(fabric, ranks, largest, traffic=traffic), ()
-    if "default_bytes" in row.takes and n_bytes is None:
-        return Team(fabric, ranks, FLAG_BYTES * len(ranks)), (f"{kind}: flags of {FLAG_BYTES:.0f} byte each",)
-    size, n = _size(n_bytes), len(ranks)
+    if {"dispatch_bytes", "combine_bytes"} & set(row.takes):
+        return _experts(fabric, ranks, row, n_bytes)
+    size, n = 0.0 if n_bytes is None and "default_bytes" in row.takes else _size(n_bytes), len(ranks)
+    if not size and "default_bytes" in row.takes:
+        return Team(fabric, ranks, FLAG_BYTES * n), (f"{kind}: flags of {FLAG_BYTES:.0f} byte each",)
     if "stages" in row.takes:
         ranks, pairs = _sends(fabric, ranks, stages)
         return Team(fabric, ranks, size, pairs=pairs), ()
@@ -157,6 +163,18 @@ def _team(
     at, assumed = _root(fabric, ranks, root) if "root" in row.takes else (0, ())
     team = Team(fabric, ranks, size, at, channels=_channels(channels), order=_orders(fabric, ranks, order))
     return team, assumed
+
+
+def _experts(fabric: Fabric, ranks: Ints, row: Kind, moe: Any) -> tuple[Team, tuple[str, ...]]:
+    if not isinstance(moe, MoE):
+        raise InputError(
+            Fault("n_bytes", moe, "must be a collectives.MoE", "Say MoE(tokens=, hidden=, top_k=, experts=).")
+        )
+    team = Team(fabric, ranks, 0.0)
+    traffic, token_bytes = traffic_of(moe, team.home), moe.hidden * float(getattr(moe, row.takes[0]))
+    size = float(traffic.tokens.max()) * moe.top_k * token_bytes
+    direct = traffic.traffic(traffic.copies, token_bytes)
+    return replace(team, n_bytes=size, traffic=direct, moe=traffic, token_bytes=token_bytes), traffic.assumptions
 
 
 def _root(fabric: Fabric, ranks: Ints, root: str | int | None) -> tuple[int, tuple[str, ...]]:
@@ -201,8 +219,8 @@ def _matrix(n: int, n_bytes: Any) -> tuple[Floats | Outer, float]:
         raise InputError(Fault("n_bytes", n_bytes, shape, "Rows send, columns receive.")) from None
     if [a.shape for a in arrays] not in ([(n, n)], [(n,), (n,)]):
         raise InputError(Fault("n_bytes", [a.shape for a in arrays], shape, "Rows send, columns receive."))
-    if any(not np.isfinite(a).all() or (a < 0).any() or not a.any() for a in arrays):
-        rule = "must hold finite bytes, zero or more, not all zero"
+    if any(not np.isfinite(a).all() or (a < 0).any() for a in arrays):
+        rule = "must hold finite bytes, zero or more"
         raise InputError(Fault("n_bytes", "matrix", rule, "Correct it."))
     if len(arrays) == 2:
         return Outer(*arrays), float(arrays[0].max() * arrays[1].sum())
@@ -239,6 +257,6 @@ def _stages(fabric: Fabric, ranks: Ints) -> list[Ints]:
 def _size(n_bytes: Any) -> float:
     if isinstance(n_bytes, int | float | np.number) and not isinstance(n_bytes, bool):
         size = float(n_bytes) if n_bytes < 1e300 else np.inf
-        if np.isfinite(size) and size > 0:
+        if np.isfinite(size) and size >= 0:
             return size
-    raise InputError(Fault("n_bytes", n_bytes, "must be a finite number of bytes above zero", "Give bytes, as 1e9."))
+    raise InputError(Fault("n_bytes", n_bytes, "must be a finite number of bytes, zero or more", "Give bytes, as 1e9."))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._records import plain
+from collectives._results import plain
 from topo.units import format_quantity
 
 __all__ = ["PhaseTime", "Timeline"]

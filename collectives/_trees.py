@@ -72,7 +72,7 @@ def binomial_scatter(team: Team, parts: int = 1) -> Plan:
 def scatter_all_gather(team: Team) -> Plan:
     """Broadcast as a binomial scatter and a ring all-gather."""
     gathered = ring(team)
-    assert gathered.sizes is not None
+    assert isinstance(gathered.sizes, np.ndarray)
     return then(binomial_scatter(team, len(gathered.sizes) // team.n), gathered)
 
 

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives import plain
+from collectives import expert_shares, plain
 from placement._experts import ExpertSolution, place_experts
 from placement._stages import cut_layers
 from serving import (
@@ -21,7 +21,6 @@ from serving import (
     Workload,
     chip_numbers,
     expert_part,
-    expert_shares,
     kv_bytes,
     local_parts,
     require_records,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -12,37 +11,31 @@ import typer
 from rackbound import (
     _catalogue_commands,
     _compare_command,
+    _cost_command,
     _evaluate_command,
     _failures_command,
     _join_command,
     _read_command,
 )
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
-from rackbound._graphs import compared, fabric_of, graph_of, part_with, ranks_on
+from rackbound._graphs import fabric_of
 from rackbound._options import (
-    Algorithm,
     Batch,
     BatchPerGpu,
     Budget,
     Context,
     Domains,
-    Free,
     Json,
     ModelName,
-    Nodes,
     OneDomain,
     Overlap,
-    Pipelined,
-    Routing,
     Settings,
-    Suggest,
     budget_seconds,
     overrides_of,
-    routing_of,
     workload_of,
 )
 from rackbound._output import emit_json, envelope, note, say
-from topo import Fabric, Fault, InputError, nodelist, together
+from topo import InputError, together
 
 __all__ = ["app", "main"]
 
@@ -54,6 +47,7 @@ _catalogue_commands.design.command("compare")(_compare_command.compare)
 app.add_typer(_catalogue_commands.design, name="design")
 app.add_typer(_catalogue_commands.model, name="model")
 app.command()(_evaluate_command.evaluate)
+app.command()(_cost_command.cost)
 app.command()(_read_command.read)
 app.command()(_join_command.join)
 app.command()(_failures_command.failures)
@@ -73,63 +67,6 @@ def root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
 ) -> None:
     """How big can an expert layer get before the wires say no?"""
-
-
-@app.command()
-def cost(
-    design: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
-    kind: Annotated[str, typer.Argument(help="Collective, as all_to_all, all_reduce, all_gather, broadcast, send.")],
-    n_bytes: Annotated[
-        str | None,
-        typer.Option(
-            "--bytes", help="nccl-tests' size: the larger of a rank's buffers, with unit; a barrier needs none."
-        ),
-    ] = None,
-    domains: OneDomain = None,
-    ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
-    nodes: Nodes = None,
-    suggest: Suggest = False,
-    free: Free = None,
-    algorithm: Algorithm = None,
-    pipelined: Pipelined = None,
-    routing: Routing = "ecmp",
-    settings: Settings = None,
-    as_json: Json = False,
-) -> None:
-    """Cost a collective on a design, hop by hop."""
-    from collectives import cost as costed
-    from collectives import read_algorithm
-    from topo.units import parse_quantity
-
-    if n_bytes is None and kind != "barrier":
-        raise InputError(Fault("--bytes", None, f"{kind} needs a size", "Write --bytes 1GB."))
-    size, graph, chosen, rule = together(
-        lambda: None if n_bytes is None else parse_quantity(n_bytes, "bytes", place="--bytes"),
-        lambda: graph_of(design, domains, 1, overrides_of(settings)),
-        lambda: read_algorithm(algorithm) if algorithm and algorithm.endswith(".xml") else algorithm,
-        lambda: routing_of(routing),
-    )
-    team, taken, better = ranks_on(graph, ranks, nodes, suggest, free)
-    fabric = Fabric.from_graph(part_with(graph, team))
-    cost_on = partial(costed, kind_or_schedule=kind, n_bytes=size, algorithm=chosen, pipelined=pipelined, routing=rule)
-    result = cost_on(fabric, ranks=team)
-    rival = None
-    if taken is not None and better is not None:
-        near = nodelist(graph, better)
-        rival = compared(graph, (taken, result), (better, cost_on(part_with(graph, near), ranks=near)))
-    if as_json:
-        inputs = {
-            "design": design, "kind": kind, "bytes": size, "domains": len(fabric.domain_sizes), "ranks": ranks,
-            "nodes": taken, "suggest": suggest, "free": free, "algorithm": algorithm, "pipelined": pipelined,
-            "routing": routing, "settings": overrides_of(settings),
-        }  # fmt: skip
-        emit_json(envelope("cost/1", inputs, result.assumptions, {**result.to_dict(), "suggested": rival}))
-        return
-    from rackbound._reports import cost_report, nodes_report
-
-    cost_report(design, len(fabric.domain_sizes), result)
-    if taken is not None:
-        nodes_report(taken, rival)
 
 
 @app.command()

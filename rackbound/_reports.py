@@ -7,15 +7,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from collectives import Cost
+from collectives import Cost, Sensitivity
 from placement import ExpertLayerBound, Solution
+from rackbound._expect import Expectation
 from rackbound._output import say, show_table
 from rackbound._sentences import bandwidth_flip
 from serving import Model, Step, Workload
 from topo import Fabric, Fault, InputError
 from topo.units import format_quantity
 
-__all__ = ["assumed", "bound_report", "cost_report", "nodes_report", "place_report", "read_loads", "step_report"]
+__all__ = [
+    "assumed", "bound_report", "cost_report", "expect_report", "nodes_report", "place_report", "read_loads",
+    "step_report",
+]  # fmt: skip
 
 
 def assumed(lines: Iterable[str]) -> None:
@@ -27,8 +31,20 @@ def assumed(lines: Iterable[str]) -> None:
         say(f"  - {line}")
 
 
-def cost_report(design: str, domains: int, cost: Cost) -> None:
-    """Print time, bound and load of a collective."""
+def expect_report(design: str, domains: int, cost: Cost, expected: Expectation) -> None:
+    """Print what nccl-tests should show, why, and what less would mean."""
+    say(f"{expected.program} over {cost.n_ranks} ranks of {design} x {domains}: "
+        f"busbw {format_quantity(expected.busbw, 'bandwidth')} at large sizes")  # fmt: skip
+    for line in expected.derivation:
+        say(f"  {line}")
+    say("If it shows less:")
+    for line in expected.lower:
+        say(f"  - {line}")
+    say()
+
+
+def cost_report(design: str, domains: int, cost: Cost, sensitivity: Sensitivity | None = None) -> None:
+    """Print time, bound and load of a collective, and what faster links would save."""
     time, size = format_quantity(cost.seconds, "seconds"), format_quantity(cost.n_bytes, "bytes")
     say(f"{cost.kind} of {size} over {cost.n_ranks} ranks of {design} x {domains}: {time}")
     say(f"  bound by {cost.bottleneck_kind} {cost.bottleneck}: {format_quantity(cost.bandwidth_seconds, 'seconds')}"
@@ -48,6 +64,9 @@ def cost_report(design: str, domains: int, cost: Cost) -> None:
         ((kind, format_quantity(load.n_bytes, "bytes"), f"{100 * load.utilisation:.3g} %", load.busiest,
           format_quantity(load.busiest_seconds, "seconds")) for kind, load in cost.classes.items()),
     )  # fmt: skip
+    for kind, saved in sensitivity.saved.items() if sensitivity else ():
+        say(f"  1 % more {kind} bandwidth saves {format_quantity(saved / 100, 'seconds')}"
+            f" ({saved / cost.seconds if cost.seconds else 0.0:.3g} % of the time)")  # fmt: skip
     assumed(cost.assumptions)
 
 

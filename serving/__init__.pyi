@@ -5,6 +5,7 @@ from ._chip import ChipNumbers as ChipNumbers
 from ._chip import chip_numbers as chip_numbers
 from ._dtypes import DTYPE_BYTES as DTYPE_BYTES
 from ._dtypes import MATMUL_RATE as MATMUL_RATE
+from ._dtypes import dtype_bytes as dtype_bytes
 from ._dtypes import matmul_rate as matmul_rate
 from ._model import Model as Model
 from ._operations import Part as Part
@@ -13,8 +14,6 @@ from ._operations import kv_bytes as kv_bytes
 from ._operations import local_parts as local_parts
 from ._operations import resident_bytes as resident_bytes
 from ._plan import PlacementPlan as PlacementPlan
-from ._plan import expert_shares as expert_shares
-from ._plan import inclusion_shares as inclusion_shares
 from ._plan import require_records as require_records
 from ._reading import load_model as load_model
 from ._step import Step as Step

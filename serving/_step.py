@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives import Outer, cost, plain
+from collectives import Outer, cost, expert_shares, inclusion_shares, plain
 from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
 from serving._dtypes import dtype_bytes
@@ -31,7 +31,7 @@ from serving._operations import (
     sum_parts,
     times,
 )
-from serving._plan import PlacementPlan, expert_shares, inclusion_shares, require_plan, require_records
+from serving._plan import PlacementPlan, require_plan, require_records
 from serving._workload import Layout, Workload
 from topo import Fabric, Fault, InputError, Routes, route
 from topo.units import format_quantity

@@ -16,8 +16,10 @@ from .shapes import racks, star, torus
 N, B, A = 3e6, 2e9, 1e-5
 #: What has no row: needs domains or coordinates, has a law of its own, or a matrix instead of a size.
 NO_ROW = {"hierarchical", "torus", "rail_aligned", "rail_pipelined"}
-ROWS = [(kind, name) for kind, row in KINDS.items() for name in row.algorithms if name not in NO_ROW]
-ROWS = [row for row in ROWS if row[0] not in ("all_to_all_v", "send")]
+ROWS = [
+    (kind, name) for kind, row in KINDS.items() for name in row.algorithms if name not in NO_ROW and "moe" not in kind
+]
+ROWS = [row for row in ROWS if row[0] not in ("all_to_all_v", "send", "moe_dispatch", "moe_combine")]
 
 
 def close(value: float) -> object:

@@ -14,6 +14,8 @@ import collectives
 import topo
 from topo import InputError
 
+from .shapes import star
+
 #: Both latencies off, so that only bandwidth counts.
 DRY = {"scale_up.latency": "0 s", "scale_out.latency": "0 s"}
 
@@ -213,9 +215,9 @@ def test_pairs_of_a_host_without_scale_up_are_counted() -> None:
 # --- sizes, kinds, ranks ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [0, 0.0, -1e9, math.nan, math.inf, -math.inf, "1 GB", True, None, [1e9]], ids=repr)
+@pytest.mark.parametrize("size", [-1e-9, -1e9, math.nan, math.inf, -math.inf, "1 GB", True, None, [1e9]], ids=repr)
 @pytest.mark.parametrize("kind", ["all_to_all", "send"])
-def test_size_must_be_finite_and_above_zero(kind: str, size: object) -> None:
+def test_size_must_be_finite_and_zero_or_more(kind: str, size: object) -> None:
     with pytest.raises(InputError) as caught:
         collectives.cost(racks(1, 4), kind, size)
     (fault,) = caught.value.faults
@@ -242,9 +244,19 @@ def test_matrix_must_hold_sizes(value: float) -> None:
         collectives.cost(racks(1, 4), "all_to_all_v", matrix)
 
 
-def test_matrix_of_nothing() -> None:
-    with pytest.raises(InputError, match="not all zero"):
-        collectives.cost(racks(1, 4), "all_to_all_v", np.zeros((4, 4)))
+def test_zero_bytes_take_no_time() -> None:
+    """Nothing is sent, as NCCL returns at once; a barrier still has its flags."""
+    nothing = collectives.MoE(tokens=0, hidden=8, top_k=2, experts=8)
+    for kind, row in collectives.KINDS.items():
+        size = np.zeros((8, 8)) if kind == "all_to_all_v" else nothing if kind.startswith("moe") else 0
+        for name in row.algorithms:
+            if name in ("torus", "nvls", "sharp"):
+                continue
+            cost = collectives.cost(racks(2, 4), kind, size, algorithm=name)
+            assert (cost.seconds > 0) == (kind == "barrier"), (kind, name)
+            assert cost.algbw == 0 or kind == "barrier"
+    for name, wires in (("nvls", "scale-up"), ("sharp", "scale-out")):
+        assert collectives.cost(star(4, kind=wires), "all_reduce", 0, algorithm=name).seconds == 0.0
 
 
 def test_what_a_rank_keeps_costs_nothing() -> None:

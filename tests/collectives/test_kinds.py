@@ -15,6 +15,8 @@ from topo import InputError
 
 from .shapes import racks, star
 
+LAYER = collectives.MoE(tokens=64, hidden=1024, top_k=2, experts=16)
+
 
 def close(value: float) -> object:
     return pytest.approx(value, rel=1e-12, abs=0.0)
@@ -24,7 +26,8 @@ def test_defaults_are_the_first_rows() -> None:
     assert {kind: row.default for kind, row in KINDS.items()} == {
         "all_to_all": "direct", "all_to_all_v": "direct", "all_gather": "ring", "reduce_scatter": "ring",
         "all_reduce": "ring", "broadcast": "ring", "reduce": "ring", "gather": "direct", "scatter": "direct",
-        "send": "direct", "sendrecv": "direct", "barrier": "dissemination",
+        "send": "direct", "sendrecv": "direct", "barrier": "dissemination", "moe_dispatch": "direct",
+        "moe_combine": "direct",
     }  # fmt: skip
 
 
@@ -33,6 +36,7 @@ def test_bus_bandwidth_factors() -> None:
     assert {kind: row.busbw(8) for kind, row in KINDS.items()} == {
         "all_to_all": 7 / 8, "all_to_all_v": 7 / 8, "all_gather": 7 / 8, "reduce_scatter": 7 / 8, "gather": 7 / 8,
         "scatter": 7 / 8, "all_reduce": 14 / 8, "broadcast": 1, "reduce": 1, "send": 1, "sendrecv": 1, "barrier": 0,
+        "moe_dispatch": 7 / 8, "moe_combine": 7 / 8,
     }  # fmt: skip
 
 
@@ -101,7 +105,7 @@ def test_one_rank_sends_nothing() -> None:
                 "rail_aligned",
                 "rail_pipelined",
             ):
-                size = np.ones((1, 1)) if kind == "all_to_all_v" else 1e6
+                size = np.ones((1, 1)) if kind == "all_to_all_v" else LAYER if "moe" in kind else 1e6
                 assert collectives.cost(star(3), kind, size, algorithm=name, ranks=1).seconds == 0.0, (kind, name)
 
 
@@ -125,7 +129,7 @@ def test_overlap_never_costs_more_and_changes_no_single_phase() -> None:
         for name in row.algorithms:
             if kind in ("send", "all_to_all_v") or name in ("torus", "nvls"):
                 continue
-            plan = collectives.schedule(kind, graph, 1e5, algorithm=name)
+            plan = collectives.schedule(kind, graph, LAYER if "moe" in kind else 1e5, algorithm=name)
             phased, overlapped = (collectives.cost(graph, plan, pipelined=on) for on in (False, True))
             assert overlapped.seconds <= phased.seconds * (1 + 1e-12)
             if sum(phase.repeats for phase in plan.phases) == 1:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collectives
-from collectives import KINDS, Flows, Schedule
+from collectives import KINDS, Flows, MoE, Schedule
 from topo import Fabric, InputError
 
 from .shapes import racks, star, torus
@@ -22,7 +22,11 @@ ONE = {name: Fabric.from_graph(star(17, kind=kind)) for name, kind in (("up", "s
 
 
 def size_of(kind: str, n: int) -> object:
-    """Bytes for a kind; a matrix has zeros and unequal entries."""
+    """Bytes for a kind; a matrix has zeros and unequal entries, an expert layer unequal loads and tokens."""
+    if kind.startswith("moe"):
+        return MoE(
+            np.arange(n) % 3, 8, 2, 2 * n + 1, expert_load=np.arange(1, 2 * n + 2), placement=np.arange(2 * n + 1) % n
+        )
     return (np.arange(n * n).reshape(n, n) * 7 % 5) * 1e3 + np.eye(n) if kind == "all_to_all_v" else 1e6
 
 

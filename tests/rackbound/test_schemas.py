@@ -47,7 +47,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("cost", HGX, "all_to_all", "--bytes", "1GB", "--domains", "4", "--nodes", "host[0,3]", "--suggest"),
         ("cost", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--domains", "2", "--pipelined"),
         ("cost", HGX, "broadcast", "--bytes", "1GB", "--algorithm", "binomial", "--phased"),
-        ("cost", HGX, "barrier"),
+        ("cost", HGX, "barrier"), ("cost", HGX, "all_to_all", "--bytes", "0B"),
+        ("cost", HGX, "all_to_all", "--domains", "2", "--expect", "nccl-tests", "--sensitivity"),
+        ("cost", HGX, "moe_dispatch", "--domains", "2", "--tokens", "1.5", "--hidden", "64", "--top-k", "2",
+         "--experts", "16", "--copies", "per_domain", "--limit", "1"),
     ],
     "step/1": [
         ("step", HGX, *MIXTRAL), ("step", HGX, "--model", "llama-3.1-70b", "--batch", "8"),

@@ -1,0 +1,83 @@
+"""How do tokens get to their experts? A copy for each expert, for each GPU, or one for each domain, handed on inside.
+
+Combine is the same backwards: what a place has for a token is added up there and sent once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives._domains import by_way_of, namesakes
+from collectives._exchanges import direct_all_to_all
+from collectives._moe import MoETraffic
+from collectives._plan import Plan, Team
+from collectives._records import Flows
+
+__all__ = ["per_domain", "per_gpu"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+def per_gpu(team: Team) -> Plan:
+    """One copy of a token for each different GPU its experts are on."""
+    moe = _moe(team)
+    traffic = moe.traffic(moe.to_gpu, team.token_bytes)
+    plan = direct_all_to_all(replace(team, traffic=traffic))
+    return replace(plan, sizes=traffic, notes=_distinct(moe))
+
+
+def per_domain(team: Team) -> Plan:
+    """One copy for each different domain, to the rank of the sender's slot, who hands it on to the GPUs.
+
+    What stays in its domain goes in the second phase, one copy for each different GPU.
+    """
+    moe, stands_in = _moe(team), namesakes(team)
+    plan = by_way_of(team, stands_in[:, team.home])
+    across, inside = plan.steps
+    steps = (
+        replace(across, traffic=_across(team, moe, stands_in), shares=True),
+        replace(inside, traffic=_inside(team, moe, stands_in)),
+    )
+    several = len(team.domains) > 1
+    return Plan(moe.traffic(moe.to_gpu, team.token_bytes), steps if several else steps[1:], notes=_distinct(moe))
+
+
+def _across(team: Team, moe: MoETraffic, stands_in: Ints) -> Flows:
+    """One copy from every rank to its stand-in in every other domain."""
+    sender, domain = np.nonzero(team.home[:, None] != np.arange(len(team.domains)))
+    chance = np.broadcast_to(moe.to_domain, (team.n, len(team.domains)))[sender, domain]
+    return _above_zero(sender, stands_in[sender, domain], moe.tokens[sender] * chance * team.token_bytes, team.n)
+
+
+def _inside(team: Team, moe: MoETraffic, stands_in: Ints) -> Flows:
+    """From a stand-in to the GPUs of its domain, for all it stands in for, itself among them."""
+    chance = np.broadcast_to(moe.to_gpu, (team.n, team.n))
+    source, target, n_bytes = [], [], []
+    for domain, members in enumerate(team.domains):
+        copies = np.zeros((len(members), len(members)))
+        np.add.at(copies, team.slot[stands_in[:, domain]], moe.tokens[:, None] * chance[:, members])
+        source.append(np.repeat(members, len(members)))
+        target.append(np.tile(members, len(members)))
+        n_bytes.append(copies.ravel() * team.token_bytes)
+    return _above_zero(np.concatenate(source), np.concatenate(target), np.concatenate(n_bytes), team.n)
+
+
+def _above_zero(source: Ints, target: Ints, n_bytes: Floats, n: int) -> Flows:
+    sent = (n_bytes > 0) & (source != target)
+    return Flows(source[sent], target[sent], n_bytes[sent], n)
+
+
+def _moe(team: Team) -> MoETraffic:
+    assert team.moe is not None
+    return team.moe
+
+
+def _distinct(moe: MoETraffic) -> tuple[str, ...]:
+    return (
+        f"a token goes to {moe.distinct_gpus:.5g} different GPUs, {moe.other_gpus:.5g} of them not its own, "
+        f"in {moe.distinct_domains:.5g} domains, {moe.other_domains:.5g} not its own",
+    )
