@@ -18,7 +18,7 @@ from ._lower_bound import lower_bound as lower_bound
 from ._meaning import verify as verify
 from ._moe import MoE as MoE
 from ._moe import MoETraffic as MoETraffic
-from ._moe import moe_traffic as moe_traffic
+from ._moe_traffic import moe_traffic as moe_traffic
 from ._msccl import Algorithm as Algorithm
 from ._msccl import read_algorithm as read_algorithm
 from ._records import Chunks as Chunks

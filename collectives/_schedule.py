@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives._kinds import KINDS, Kind
-from collectives._moe import MoE, traffic_of
+from collectives._moe import MoE
+from collectives._moe_traffic import traffic_of
 from collectives._msccl import Algorithm
 from collectives._plan import Builder, Team
 from collectives._records import Chunks, Outer, Schedule

@@ -11,6 +11,7 @@ __all__ = [
     "decode_tokens_per_second",
     "expected_experts_hit",
     "kernel_seconds",
+    "least_redundant_experts",
     "matmul_flop",
 ]
 
@@ -121,3 +122,31 @@ def decode_tokens_per_second(layer_seconds: float, layers: int, micro_batches: i
     67.8
     """
     return 1 / (layer_seconds * micro_batches * layers)
+
+
+def least_redundant_experts(n_experts: int, ep: int) -> int:
+    """Return the fewest replicas of experts with which every GPU holds as many.
+
+    Parameters
+    ----------
+    n_experts : int
+        Routed experts of a layer.
+    ep : int
+        GPUs they are spread over.
+
+    Returns
+    -------
+    int
+        (ep - E mod ep) mod ep; every GPU then has (E + R) / ep slots.
+
+    References
+    ----------
+    vllm-project/vllm#30614 and #24537; TensorRT-LLM's examples/ep_load_balancer has 288
+    slots for 256 experts on 36 GPUs.
+
+    Examples
+    --------
+    >>> least_redundant_experts(256, 36)
+    32
+    """
+    return -n_experts % ep

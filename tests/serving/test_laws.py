@@ -79,3 +79,22 @@ def test_experts_hit_by_sampling() -> None:
     law = laws.expected_experts_hit(256.0, 8 / 256, 32.0)
     assert law == pytest.approx(163.31, abs=5e-3)
     assert distinct.mean() == pytest.approx(law, abs=4 * distinct.std() / np.sqrt(1000))
+
+
+# --- replicas of experts ---
+
+
+# vllm-project/vllm#30614, #24537; TensorRT-LLM examples/ep_load_balancer for 36
+@pytest.mark.parametrize(
+    ("ep", "least", "slots"), [(32, 0, 8), (36, 32, 8), (72, 32, 4), (96, 32, 3), (320, 64, 1), (256, 0, 1)]
+)
+def test_least_redundant_experts(ep: int, least: int, slots: int) -> None:
+    assert laws.least_redundant_experts(256, ep) == least
+    assert (256 + least) / ep == slots
+
+
+@given(n_experts=st.integers(1, 600), ep=st.integers(1, 600))
+def test_fewer_replicas_leave_slots_unequal(n_experts: int, ep: int) -> None:
+    least = laws.least_redundant_experts(n_experts, ep)
+    assert 0 <= least < ep
+    assert [r for r in range(least + 1) if (n_experts + r) % ep == 0] == [least]
