@@ -157,4 +157,7 @@ def _assumed(moe: MoE, capped: int) -> Iterable[str]:
         yield f"{capped} expert loads above 1/top_k = 1/{moe.top_k} are capped: a token goes to an expert once"
     if moe.limit is not None:
         of = "domains" if moe.groups is None else "groups"
-        yield f"a token takes any {moe.limit} {of} and any {moe.top_k} experts in them, in proportion to their odds"
+        yield (
+            f"a token takes any {moe.limit} {of} and any {moe.top_k} experts in them, in proportion to their odds; "
+            "a router that ranks groups by their best experts reaches more of them"
+        )
