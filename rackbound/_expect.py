@@ -116,8 +116,9 @@ def _lower(fabric: Fabric, cost: Cost, busbw: float, domains: int) -> Iterator[s
     )
     link = _busiest(fabric, cost)
     used = len(_nics(fabric, cost)) // domains
+    between_switches = not (_ends(fabric)[fabric.source[link]] or _ends(fabric)[fabric.target[link]])
     if fabric.link_kind[link] == EDGE_KINDS.index("scale-out"):
-        if used > 1:
+        if used > 1 and not between_switches:
             yield (
                 f"{_rate(busbw / 2)}: half of the {used} NICs of a domain carry it: only those of GPUs that take part, "
                 "not those a node lacks or NCCL_IB_HCA leaves out"
@@ -134,6 +135,10 @@ def _lower(fabric: Fabric, cost: Cost, busbw: float, domains: int) -> Iterator[s
 
 def _nics(fabric: Fabric, cost: Cost) -> Ints:
     """Return the links by which NICs send out what they carry."""
-    ends = np.isin(fabric.node_kind, [NODE_KINDS.index(kind) for kind in ("gpu", "nic", "host")])
-    out = (fabric.link_kind == EDGE_KINDS.index("scale-out")) & ends[fabric.source] & (cost.loads > 0)
+    out = (fabric.link_kind == EDGE_KINDS.index("scale-out")) & _ends(fabric)[fabric.source] & (cost.loads > 0)
     return np.flatnonzero(out)
+
+
+def _ends(fabric: Fabric) -> Any:
+    """Whether a node is an end of the fabric: a GPU, NIC or host."""
+    return np.isin(fabric.node_kind, [NODE_KINDS.index(kind) for kind in ("gpu", "nic", "host")])
