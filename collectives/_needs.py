@@ -49,8 +49,11 @@ def meaning_of(plan: Schedule) -> Meaning:
     Raises
     ------
     InputError
-        A schedule that does not say.
+        A schedule that does not say, or one of copies that share tokens.
     """
+    if plan.kind in ("moe_dispatch", "moe_combine"):
+        rule = f"{plan.kind} sends copies of tokens, which one algorithm merges and another does not"
+        raise InputError(Fault("scope", "any", rule, 'Take scope="schedule" and name the algorithm.'))
     if plan.content is None:
         rule = "does not say what must reach whom, only how one algorithm does it"
         raise InputError(Fault("schedule", repr(plan), rule, "Give the kind and n_bytes."))

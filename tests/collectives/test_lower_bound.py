@@ -293,11 +293,22 @@ ALGORITHMS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["box", "slow rails"])
+def test_an_expert_layers_copies_are_bound_as_sent(name: str) -> None:
+    graph, layer = ALGORITHMS[name](), collectives.MoE(tokens=16, hidden=1024, top_k=2, experts=8)
+    for kind in ("moe_dispatch", "moe_combine"):
+        for algorithm in ("direct", "per_gpu", "per_domain"):
+            own = lower_bound(graph, kind, layer, algorithm=algorithm).seconds
+            assert 0 < own <= collectives.cost(graph, kind, layer, algorithm=algorithm).seconds * (1 + 1e-9)
+        with pytest.raises(InputError, match="copies of tokens"):  # per_domain would beat a bound on direct copies
+            lower_bound(graph, kind, layer, scope="any")
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_no_algorithm_beats_the_bound_of_any(name: str) -> None:
     graph, tried = ALGORITHMS[name](), set()
     for kind, row in collectives.KINDS.items():
-        if kind == "all_to_all_v":
+        if kind == "all_to_all_v" or kind.startswith("moe"):
             continue
         free = lower_bound(graph, kind, 1e5, scope="any").seconds  # 2 us at 50 GB/s: latency and bytes both count
         for algorithm in row.algorithms:
