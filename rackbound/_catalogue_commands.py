@@ -41,12 +41,13 @@ def design_list(as_json: Json = False) -> None:
         return
     show_table(
         "Designs (bandwidths per GPU and direction)",
-        ("name", "GPUs", "scale-up", "wired as", "HBM", "HBM rate", "scale-out", "status"),
-        ((d.design.name, f"{d.design.domain_size:,}", format_quantity(d.scale_up.bandwidth, "bandwidth"),
+        ("name", "GPUs", "scale-up", "wired as", "HBM", "HBM rate", "scale-out"),
+        ((d.design.name if d.design.status == "shipping" else f"{d.design.name} ({d.design.status})",
+          f"{d.design.domain_size:,}", format_quantity(d.scale_up.bandwidth, "bandwidth"),
           d.scale_up.shape, format_quantity(d.chip.hbm_bytes, "bytes"),
           format_quantity(d.chip.hbm_bandwidth, "bandwidth"),
-          format_quantity(d.scale_out.per_gpu, "bandwidth") if d.scale_out else "none",
-          "" if d.design.status == "shipping" else d.design.status) for d in designs),
+          format_quantity(d.scale_out.per_gpu, "bandwidth") if d.scale_out else "none")
+         for d in designs),
     )  # fmt: skip
     pods = ", ".join(d.design.name for d in designs if d.slices)
     say(f"\nGPUs are those of a domain. Slices of {pods} go by name: tpu-v5p-4x4x8, tpu-v4-4x4x8-twisted.")
