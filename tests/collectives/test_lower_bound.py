@@ -487,8 +487,8 @@ def test_a_record_is_plain_json() -> None:
         ({"scope": "all"}, "scope = 'all': is not a known scope"),
         ({"kind": "all_two_all"}, "is not a known collective"),
         ({"kind": "all_two_all", "scope": "any"}, "is not a known collective"),
-        ({"n_bytes": None}, "finite number of bytes above zero"),
-        ({"n_bytes": -1.0, "scope": "any"}, "finite number of bytes above zero"),
+        ({"n_bytes": None}, "finite number of bytes, zero or more"),
+        ({"n_bytes": -1.0, "scope": "any"}, "finite number of bytes, zero or more"),
     ],
 )
 def test_bad_input_is_refused(words: dict[str, object], says: str) -> None:
