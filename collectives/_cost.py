@@ -16,8 +16,9 @@ from collectives._loads import PhaseLoads, phase_loads
 from collectives._moe import MoE
 from collectives._msccl import Algorithm
 from collectives._records import Flows, Outer, Phase, Schedule
+from collectives._request import end_ports, fallen_through, scheduled
 from collectives._results import ClassLoad, Cost, PhaseCost
-from collectives._schedule import Order, Stages, schedule
+from collectives._schedule import Order, Stages
 from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, Routes, Routing, route, suggest
 
 __all__ = ["cost"]
@@ -89,21 +90,17 @@ def cost(
     """
     if profile not in PROFILES:
         raise InputError(Fault("profile", profile, "is not a known profile", suggest(profile, PROFILES)))
-    if isinstance(ranks, str):
-        graph, ranks = _end_ports(graph, ranks), None
+    graph, ranks = end_ports(graph, ranks)
     routes = route(graph, routing)
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
-    if isinstance(kind_or_schedule, Schedule):
-        _require_only(kind_or_schedule, routes.fabric, n_bytes=n_bytes, algorithm=algorithm, **words)
-        return _priced(routes, kind_or_schedule, profile, pipelined)
-    if n_bytes is None and kind_or_schedule != "barrier":
-        raise InputError(Fault("n_bytes", None, f"{kind_or_schedule} needs a size", "Give bytes, as 1e9."))
 
     def priced(name: str | Algorithm | None) -> Cost:
-        plan = schedule(kind_or_schedule, routes.fabric, n_bytes, algorithm=name, **words)
+        plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, name, **words)
         return _priced(routes, plan, profile, pipelined)
 
-    return _best(kind_or_schedule, priced) if algorithm == "best" else priced(algorithm)
+    if algorithm == "best" and isinstance(kind_or_schedule, str):
+        return _best(kind_or_schedule, priced)
+    return priced(algorithm)
 
 
 def _best(kind: str, priced: Callable[[str], Cost]) -> Cost:
@@ -133,7 +130,7 @@ def _priced(routes: Routes, plan: Schedule, profile: str, pipelined: bool | None
     loads = np.zeros(len(routes.fabric.source))
     known: dict[Any, tuple[Floats, PhaseCost]] = {}
     for phase in plan.phases:
-        key = _key(phase)
+        key = phase.key
         if key not in known:
             result = _phase_loads(routes, plan, phase)
             term = _binding(routes.fabric, result)
@@ -143,14 +140,6 @@ def _priced(routes: Routes, plan: Schedule, profile: str, pipelined: bool | None
         loads += phase.repeats * carried
     overlap = plan.pipelined if pipelined is None else pipelined
     return _summary(routes, plan, terms, loads, profile, overlap)
-
-
-def _key(phase: Phase) -> Any:
-    """Equal for phases of equal traffic."""
-    traffic = phase.traffic
-    if isinstance(traffic, Flows):
-        return traffic.source.tobytes(), traffic.target.tobytes(), traffic.n_bytes.tobytes()
-    return id(traffic)
 
 
 def _phase_loads(routes: Routes, plan: Schedule, phase: Phase) -> PhaseLoads:
@@ -169,26 +158,6 @@ def _phase_loads(routes: Routes, plan: Schedule, phase: Phase) -> PhaseLoads:
 
 #: Software profiles; "ideal" is the wires alone.
 PROFILES = ("ideal",)
-
-
-def _end_ports(graph: nx.Graph[str] | Fabric, ranks: str) -> Fabric:
-    if ranks != "ports":
-        raise InputError(Fault("ranks", ranks, 'is one name: the only one taken is "ports"', "Give a list of ranks."))
-    return Fabric.from_graph(graph).by_port()
-
-
-def _require_only(plan: Schedule, fabric: Fabric, **given: object) -> None:
-    """Refuse what a Schedule settles already, and ranks this topology does not have."""
-    faults = [
-        Fault(name, "given", "a Schedule has its own", "Leave it out.")
-        for name, value in given.items()
-        if value is not None
-    ]
-    if int(plan.ranks.max(initial=-1)) >= fabric.n_ranks:
-        rule = f"names rank {int(plan.ranks.max())}, and the topology has {fabric.n_ranks}"
-        faults.append(Fault("schedule", repr(plan), rule, "Make the schedule for this topology."))
-    if faults:
-        raise InputError(*faults)
 
 
 def _binding(fabric: Fabric, phase: PhaseLoads) -> PhaseCost:
@@ -237,7 +206,7 @@ def _summary(
         remote_share=remote, remote_share_of_sent=of_sent,
         routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind, pipelined=pipelined, tried={},
         n_bytes=plan.n_bytes, n_ranks=len(plan.ranks), profile=profile,
-        assumptions=(*routes.fabric.assumptions, *routes.notes, *plan.assumptions, *_fallen_through(routes, plan)),
+        assumptions=(*routes.fabric.assumptions, *routes.notes, *plan.assumptions, *fallen_through(routes, plan)),
     )  # fmt: skip
 
 
@@ -263,16 +232,3 @@ def _class_loads(fabric: Fabric, loads: Floats, seconds: float) -> dict[str, Cla
             busiest=fabric.link_label(int(busiest)), busiest_seconds=float(busy.max()),
         )  # fmt: skip
     return found
-
-
-def _fallen_through(routes: Routes, plan: Schedule) -> list[str]:
-    """Say how many pairs inside one host have no scale-up path."""
-    source, target = routes.fallen
-    row = np.full(routes.fabric.n_ranks, -1)
-    row[plan.ranks] = np.arange(len(plan.ranks))
-    taking_part = (row[source] >= 0) & (row[target] >= 0)
-    source, target = row[source[taking_part]], row[target[taking_part]]
-    if not len(source):
-        return []
-    fallen = int(np.logical_or.reduce([phase.sends(source, target) for phase in plan.phases]).sum())
-    return [f"{fallen} ordered pairs inside a host have no scale-up path and take the next class"] if fallen else []

@@ -18,8 +18,9 @@ from collectives._msccl import Algorithm
 from collectives._needs import meaning_of, needs_of
 from collectives._proofs import Proof, least_latency, proof_of, require_joined
 from collectives._records import Flows, Outer, Schedule
+from collectives._request import scheduled
 from collectives._results import plain
-from collectives._schedule import Order, Stages, schedule
+from collectives._schedule import Order, Stages
 from collectives._symmetry import classes_of
 from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, route, scale, suggest
 from topo.units import format_quantity
@@ -150,20 +151,9 @@ def lower_bound(
     if scope not in SCOPES:
         raise InputError(Fault("scope", scope, "is not a known scope", suggest(str(scope), SCOPES)))
     fabric = Fabric.from_graph(graph)
-    plan = kind_or_schedule
-    if not isinstance(plan, Schedule):
-        given = algorithm if scope == "schedule" else None
-        plan = schedule(
-            plan,
-            fabric,
-            n_bytes,
-            ranks=ranks,
-            algorithm=given,
-            stages=stages,
-            root=root,
-            channels=channels,
-            order=order,
-        )
+    given = algorithm if scope == "schedule" else None
+    words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
+    plan = scheduled(fabric, kind_or_schedule, n_bytes, given, **words)
     if len(plan.ranks) > MOST_RANKS:
         rule = f"are more than the {MOST_RANKS:,} whose pairs a bound looks at"
         raise InputError(Fault("ranks", len(plan.ranks), rule, "Bound a part of it."))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,6 +122,14 @@ class Phase:
     def n_bytes(self) -> Floats:
         """The traffic of one repeat as a matrix, (n, n) float [bytes]."""
         return self.traffic if isinstance(self.traffic, np.ndarray) else self.traffic.matrix
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for phases of equal traffic."""
+        traffic = self.traffic
+        if isinstance(traffic, Flows):
+            return traffic.source.tobytes(), traffic.target.tobytes(), traffic.n_bytes.tobytes()
+        return id(traffic)
 
     def sends(self, rows: Ints, columns: Ints) -> NDArray[np.bool_]:
         """Return whether anything is sent between some pairs."""

@@ -9,17 +9,18 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives._cost import _end_ports, _fallen_through, _key, _require_only, cost
+from collectives._cost import cost
 from collectives._filling import TIE, Filled
 from collectives._in_network import one_link
 from collectives._msccl import Algorithm
 from collectives._records import Flows, Outer, Phase, Schedule
-from collectives._schedule import Order, Stages, schedule
+from collectives._request import end_ports, fallen_through, scheduled
+from collectives._schedule import Order, Stages
 from collectives._sharing import Gates, gated, shared
 from collectives._subflows import Subflows, subflows
 from collectives._timeline import PhaseTime, Timeline
 from collectives._traffic import no_path
-from topo import Fabric, Fault, InputError, Ranks, Routes, Routing, route
+from topo import Fabric, Ranks, Routes, Routing, route
 
 __all__ = ["simulate"]
 
@@ -75,19 +76,12 @@ def simulate(
     Timeline(78.89 ms, busbw 900 GB/s: all_to_all over 72 ranks, 1 phases with barriers, 5112 flows on 5112 paths,
         routing ecmp)
     """
-    if isinstance(ranks, str):
-        graph, ranks = _end_ports(graph, ranks), None
+    graph, ranks = end_ports(graph, ranks)
     routes = route(graph, routing)
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
-    if isinstance(kind_or_schedule, Schedule):
-        plan = kind_or_schedule
-        _require_only(plan, routes.fabric, n_bytes=n_bytes, algorithm=algorithm, **words)
-    else:
-        if n_bytes is None and kind_or_schedule != "barrier":
-            raise InputError(Fault("n_bytes", None, f"{kind_or_schedule} needs a size", "Give bytes, as 1e9."))
-        if algorithm == "best":
-            algorithm = cost(graph, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
-        plan = schedule(kind_or_schedule, routes.fabric, n_bytes, algorithm=algorithm, **words)
+    if algorithm == "best":
+        algorithm = cost(graph, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
+    plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, **words)
     phases = _phases(routes, plan)
     in_turn = barriers or not any(len(sent.source) for sent in phases)
     runs = _one_by_one(routes, phases) if in_turn else _overlapping(routes, phases)
@@ -118,7 +112,7 @@ def _phases(routes: Routes, plan: Schedule) -> list[_Sent]:
     known: dict[Any, _Sent] = {}
     found = []
     for phase in plan.phases:
-        key = _key(phase)
+        key = phase.key
         if key not in known:
             known[key] = _sent(routes, plan, _flows(phase, len(plan.ranks) + len(plan.switches)))
         found += [known[key]] * phase.repeats
@@ -234,7 +228,7 @@ def _timeline(routes: Routes, plan: Schedule, phases: list[_Sent], runs: list[_R
 
 
 def _assumptions(routes: Routes, plan: Schedule) -> Iterator[str]:
-    yield from (*routes.fabric.assumptions, *routes.notes, *plan.assumptions, *_fallen_through(routes, plan))
+    yield from (*routes.fabric.assumptions, *routes.notes, *plan.assumptions, *fallen_through(routes, plan))
     if plan.pipelined:
         yield f"{plan.algorithm} cuts chunks finely, so that phases overlap; here they are run as they are"
 

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 import collectives
 import topo
-from collectives import lower_bound
+from collectives import lower_bound, schedule
 from collectives._concurrent_flow import Demand, best_prices, class_networks, time_at, whole_network
 from collectives._symmetry import Classes, classes_of, refine
 from topo import Fabric, InputError
@@ -487,7 +487,7 @@ def test_a_record_is_plain_json() -> None:
         ({"scope": "all"}, "scope = 'all': is not a known scope"),
         ({"kind": "all_two_all"}, "is not a known collective"),
         ({"kind": "all_two_all", "scope": "any"}, "is not a known collective"),
-        ({"n_bytes": None}, "finite number of bytes, zero or more"),
+        ({"n_bytes": None}, "all_to_all needs a size"),
         ({"n_bytes": -1.0, "scope": "any"}, "finite number of bytes, zero or more"),
     ],
 )
@@ -495,3 +495,11 @@ def test_bad_input_is_refused(words: dict[str, object], says: str) -> None:
     asked = {"kind": "all_to_all", "n_bytes": 1e9, "scope": "schedule"} | words
     with pytest.raises(InputError, match=says):
         lower_bound(star(2, 1e9), asked["kind"], asked["n_bytes"], scope=asked["scope"])
+
+
+def test_what_a_schedule_settles_is_refused_not_ignored() -> None:
+    plan = schedule("all_reduce", star(4, 1e9), 1e9)
+    with pytest.raises(InputError, match="a Schedule has its own"):
+        lower_bound(star(4, 1e9), plan, algorithm="tree")
+    with pytest.raises(InputError, match="names rank 3, and the topology has 2"):
+        lower_bound(star(2, 1e9), plan)
