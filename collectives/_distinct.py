@@ -25,6 +25,8 @@ Ints = NDArray[np.intp]
 #: Rounds of the fit of the odds; a round halves the error.
 _ROUNDS = 400
 _CLOSE, _ENOUGH = 1e-13, 1e-9
+#: How often an expert may not be taken and still counts as always taken.
+_CERTAIN = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,10 @@ class TokenLaw:
 
     def inclusion(self) -> Floats:
         """Return the chance that a token takes each expert, (rows, experts)."""
+        return self.chances()[0]
+
+    def chances(self) -> tuple[Floats, Floats]:
+        """Return the chances that a token takes each expert and that it does not, each exact where it is small."""
         place, k = _table(self.group), self.top_k
         stay, go = _padded(place, (~self.certain).astype(float), 1.0), _padded(place, self.odds, 0.0)
         groups, width = place.shape
@@ -81,11 +87,14 @@ class TokenLaw:
         )  # (rows, groups, width, k + 1)
         one, own = np.eye(k + 1)[0], np.eye(groups, dtype=bool)
         others = np.where(own[..., None], one, inside[:, None])
-        rest = _combined(others, is_open[:, None] & ~own, groups - self.limit)[..., -1, :]
-        total = _whole(inside, is_open, self.limit)
-        taken = go * (without[..., :k] * rest[..., None, k - 1 :: -1]).sum(axis=-1) / total[:, None, None]
-        found: Floats = taken[:, place >= 0]
-        return found[:, np.argsort(place[place >= 0])]
+        spare = groups - self.limit
+        left_out = _combined(others, is_open[:, None] & ~own, spare)
+        rest, total = left_out[..., -1, :], _whole(inside, is_open, self.limit)[:, None, None]
+        taken = go * (without[..., :k] * rest[..., None, k - 1 :: -1]).sum(axis=-1) / total
+        shut = is_open * left_out[..., -2, -1] if spare else np.zeros(is_open.shape)
+        not_taken = (stay * (without * rest[..., None, ::-1]).sum(axis=-1) + shut[..., None]) / total
+        order = np.argsort(place[place >= 0])
+        return taken[:, place >= 0][:, order], not_taken[:, place >= 0][:, order]
 
 
 def free_groups(n_experts: int) -> Ints:
@@ -125,28 +134,44 @@ def token_law(shares: Floats, top_k: int, group: Ints, limit: int) -> TokenLaw:
     >>> round(float(law.hit(1.0 - gpus).sum()), 4)
     7.6758
     """
-    wanted = shares * top_k
-    certain, never = wanted >= 1 - 1e-12, wanted <= 0
-    target = np.where(certain | never, 0.5, wanted)
-    aim = target / (1 - target)
-    law = TokenLaw(np.where(certain, 1.0, np.where(never, 0.0, aim)), certain, group, limit, top_k)
+    wanted, unwanted = _wanted(shares * top_k, top_k)
+    certain, never = unwanted <= 0, wanted <= 0
+    fixed = certain | never
+    aim = np.divide(wanted, unwanted, out=np.ones_like(wanted), where=~fixed)
+    law = TokenLaw(np.where(never, 0.0, aim), certain, group, limit, top_k)
     with np.errstate(divide="ignore", invalid="ignore"):  # NaN: no set of top_k experts is within the groups
-        found, part = law.inclusion(), 0.5
+        (found, left), part = law.chances(), 0.5
         error = _error(found, wanted)
         for _ in range(_ROUNDS):
             if not error > _CLOSE:
                 break
-            ratio = np.where(certain | never, 1.0, aim * (1 - found) / found)
+            ratio = np.where(fixed, 1.0, aim * left / found)
             trial = replace(law, odds=law.odds * ratio**part)
-            inclusion = trial.inclusion()
+            inclusion, exclusion = trial.chances()
             if (trial_error := _error(inclusion, wanted)) < error:
-                law, found, error = trial, inclusion, trial_error
+                law, found, left, error = trial, inclusion, exclusion, trial_error
             else:  # experts of one group go together: smaller steps
                 part /= 2
     if not error <= _ENOUGH:
         rule = f"cannot be had with {top_k} experts of at most {limit} groups"
         raise InputError(Fault("expert_load", "array", rule, "Allow more groups, or correct the load."))
     return law
+
+
+def _wanted(wanted: Floats, top_k: int) -> tuple[Floats, Floats]:
+    """Return how often each expert is to be taken and not to be, 0 where never or always.
+
+    The rare times that much loaded experts are not taken are those that the others are: a
+    difference to one would lose their digits.
+    """
+    unwanted = np.where(wanted >= 1 - _CERTAIN, 0.0, 1 - wanted)
+    full = ((unwanted == 0).sum(axis=1) == top_k)[:, None]
+    wanted = np.where(unwanted == 0, 1.0, np.where(full, 0.0, wanted))
+    much = (wanted > 0.5) & (unwanted > 0)
+    others = (wanted > 0.5).sum(axis=1) - top_k + np.where(wanted > 0.5, 0.0, wanted).sum(axis=1)
+    sums = np.where(much, unwanted, 0.0).sum(axis=1)
+    scale = np.divide(others, sums, out=np.ones_like(sums), where=sums > 0)[:, None]
+    return wanted, np.where(much, unwanted * scale, unwanted)
 
 
 def _error(found: Floats, wanted: Floats) -> float:

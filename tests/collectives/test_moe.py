@@ -55,6 +55,31 @@ def test_every_expert_is_taken_as_often_as_asked() -> None:
     assert alone[0, 0] == 1.0
 
 
+@pytest.mark.parametrize("heavy", [1e3, 1e6, 1e9, 1e11])
+def test_as_many_heavy_experts_as_a_token_takes(heavy: float) -> None:
+    """Three hold nearly all: a token takes them, but for once in a while one of the other 17 in the place of one."""
+    shares = inclusion_shares(expert_shares(20, [heavy] * 3 + [1.0] * 17, 1), 3)
+    law = free(shares, 3)
+    np.testing.assert_allclose(law.inclusion(), 3 * shares, rtol=1e-9)
+    # Odds by hand: 3 sets of two heavy ones for each other one, against the one set of all three.
+    light = float(shares[0, -1]) * 3
+    if heavy > 1e3:
+        assert law.odds[0, -1] / law.odds[0, 0] == pytest.approx(light / 3, rel=100 / heavy + 1e-8)
+
+
+def test_experts_too_light_to_be_taken() -> None:
+    """What is below a part in 10^12 of a token is never taken, and the load is not refused."""
+    law = free(inclusion_shares(expert_shares(20, [1e15] * 3 + [1.0] * 17, 1), 3), 3)
+    assert law.inclusion()[0].tolist() == [1.0] * 3 + [0.0] * 17
+
+
+def test_chances_not_to_be_taken() -> None:
+    """Of every set of three out of 12 within two of four groups, those without an expert."""
+    law = token_law(inclusion_shares(expert_shares(12, SKEWED, 1), 3), 3, np.arange(12) // 3, 2)
+    taken, not_taken = law.chances()
+    np.testing.assert_allclose(not_taken, 1 - taken, rtol=1e-12)
+
+
 def sets_of(law: Any, k: int) -> tuple[list[tuple[int, ...]], np.ndarray]:
     """Every set of k experts and its chance, by the product of odds times the ways to choose groups around it."""
     n, groups = law.odds.shape[1], int(law.group.max()) + 1
