@@ -119,7 +119,8 @@ def _best(kind: str, priced: Callable[[str], Cost]) -> Cost:
     found = tried[first]
     line = f"best of {len(tried)} algorithms that apply: {first}"
     if others and found.seconds:
-        line += f", {tried[others[0]].seconds / found.seconds:.4g} times as fast as the next, {others[0]}"
+        times = f"{tried[others[0]].seconds / found.seconds:.4g}"
+        line += f", {'as fast' if times == '1' else f'{times} times as fast'} as the next, {others[0]}"
     seconds = {name: one.seconds for name, one in tried.items()}
     return replace(found, tried=seconds, assumptions=(*found.assumptions, line))
 

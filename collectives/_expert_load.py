@@ -42,10 +42,13 @@ def expert_shares(n_experts: int, expert_load: Any, rows: int) -> Floats:
     if load.shape not in ((1, n_experts), (rows, n_experts)):
         rule = f"must have shape ({n_experts},) or ({rows}, {n_experts})"
         raise InputError(Fault("expert_load", load.shape, rule, "Give one number per expert, once or in every row."))
-    if not np.isfinite(load).all() or (load < 0).any() or not (load.sum(axis=1) > 0).all():
-        raise InputError(
-            Fault("expert_load", "array", "must be finite, zero or more, with some load in every row", "Correct it.")
-        )
+    if (wrong := ~np.isfinite(load) | (load < 0)).any():
+        row, expert = np.argwhere(wrong)[0].tolist()
+        rule = f"is the load of expert {expert} in row {row}, and must be finite, zero or more"
+        raise InputError(Fault("expert_load", float(load[row, expert]), rule, "Correct it."))
+    if not (some := load.any(axis=1)).all():
+        rule = f"has no load in row {int(np.argmin(some))}"
+        raise InputError(Fault("expert_load", 0.0, rule, "Give some expert load in every row."))
     shares: Floats = np.broadcast_to(load / load.sum(axis=1, keepdims=True), (rows, n_experts))
     if not math.isclose(float(shares.sum()), rows, rel_tol=1e-9):
         raise InputError(Fault("expert_load", "array", "overflows when normalised", "Scale it."))

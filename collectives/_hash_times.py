@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives._cost import cost
+from collectives._moe import is_count
 from collectives._records import Outer, Schedule
 from collectives._results import plain
 from collectives._schedule import Stages
@@ -86,17 +87,25 @@ def hash_times(
     >>> hash_times(graph, "all_to_all", 16e9, seeds=20)
     HashTimes(median 400 ms, p99 440 ms: 20 seeds, 1 queue pairs)
     """
-    drawn = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    if not drawn:
-        raise InputError(Fault("seeds", seeds, "must be at least one", "Give a number of seeds, as 100."))
-    routes = route(graph, Hash(drawn[0], queue_pairs))
+    hashes = [Hash(seed, queue_pairs) for seed in _drawn(seeds)]
+    routes = route(graph, hashes[0])
     times = [
         cost(
             routes.given, kind_or_schedule, n_bytes, ranks=ranks, algorithm=algorithm, stages=stages,
             routing=replace(routes, rule=str(hashing), hashing=hashing),
         ).seconds
-        for hashing in (Hash(seed, queue_pairs) for seed in drawn)
+        for hashing in hashes
     ]  # fmt: skip
     seconds = np.array(times)
     median, p99 = np.quantile(seconds, [0.5, 0.99], method="inverted_cdf").tolist()
-    return HashTimes(median, p99, seconds, drawn, queue_pairs)
+    return HashTimes(median, p99, seconds, tuple(one.seed for one in hashes), queue_pairs)
+
+
+def _drawn(seeds: Any) -> tuple[int, ...]:
+    """Return the seeds asked for; `Hash` looks at each."""
+    if is_count(seeds):
+        return tuple(range(seeds))
+    if not isinstance(seeds, Iterable) or isinstance(seeds, str) or not (drawn := tuple(seeds)):
+        rule = "must be a whole number, at least one, or a list of seeds"
+        raise InputError(Fault("seeds", seeds, rule, "Give a number of seeds, as 100."))
+    return drawn

@@ -59,7 +59,7 @@ def traffic_of(moe: MoE, domain: Ints) -> MoETraffic:
     asked = expert_shares(moe.experts, moe.expert_load, n if _depth(moe.expert_load) == 2 else 1)
     shares = inclusion_shares(asked, k)
     group, limit = _groups(moe, held, domain)
-    said = _assumed(moe, int((asked > shares * (1 + 1e-9)).sum()))
+    said = _assumed(moe, int((asked > shares * (1 + 1e-9)).sum()), limit)
     found = MoETraffic(tokens, k * shares @ held.T, held, shares, k, group, limit, domain, tuple(said))
     if moe.limit is not None:
         found.law  # noqa: B018 - loads no choice within the limit has are refused, whatever copies are sent
@@ -78,8 +78,12 @@ def _tokens(tokens: Any, n: int) -> Floats:
     try:
         found = np.asarray(tokens, dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.full(2, np.nan)
-    if found.shape not in ((), (n,)) or not (np.isfinite(found).all() and (found >= 0).all()):
+        found = np.array(np.nan)
+    if (
+        np.asarray(tokens).dtype == bool
+        or found.shape not in ((), (n,))
+        or not (np.isfinite(found).all() and (found >= 0).all())
+    ):
         rule = f"must be a finite number, zero or more, or {n} of them, one per rank"
         raise InputError(Fault("tokens", tokens, rule, "Correct it."))
     return np.broadcast_to(found, (n,)).astype(np.float64)
@@ -148,7 +152,7 @@ def _groups(moe: MoE, held: Floats, domain: Ints) -> tuple[Ints, int]:
     return group, min(moe.limit, len(largest))
 
 
-def _assumed(moe: MoE, capped: int) -> Iterable[str]:
+def _assumed(moe: MoE, capped: int, limit: int) -> Iterable[str]:
     if moe.placement is None:
         yield "experts on ranks in order, as equal as they divide"
     if moe.expert_load is None:
@@ -157,7 +161,9 @@ def _assumed(moe: MoE, capped: int) -> Iterable[str]:
         yield f"{capped} expert loads above 1/top_k = 1/{moe.top_k} are capped: a token goes to an expert once"
     if moe.limit is not None:
         of = "domains" if moe.groups is None else "groups"
+        if limit < moe.limit:
+            yield f"a limit of {moe.limit} {of} leaves out nothing: there are {limit}"
         yield (
-            f"a token takes any {moe.limit} {of} and any {moe.top_k} experts in them, in proportion to their odds; "
+            f"a token takes any {limit} {of} and any {moe.top_k} experts in them, in proportion to their odds; "
             "a router that ranks groups by their best experts reaches more of them"
         )

@@ -182,10 +182,18 @@ def _root(fabric: Fabric, ranks: Ints, root: str | int | None) -> tuple[int, tup
     if root is None:
         return 0, (f"root: {fabric.rank_labels[ranks[0]]}, the first rank",)
     asked: Any = [root]
-    number = int(fabric.rank_numbers(asked)[0])
+    number = int(_placed("root", fabric, asked)[0])
     if number not in ranks:
         raise InputError(Fault("root", root, "does not take part", "Name one of the ranks."))
     return int(np.flatnonzero(ranks == number)[0]), ()
+
+
+def _placed(place: str, fabric: Fabric, ranks: Any) -> Ints:
+    """Return rank numbers; what is wrong with them is wrong with the argument that names them."""
+    try:
+        return fabric.rank_numbers(ranks)
+    except InputError as error:
+        raise InputError(*(replace(fault, place=place) for fault in error.faults)) from None
 
 
 def _channels(channels: Any) -> int | None:
@@ -204,7 +212,7 @@ def _orders(fabric: Fabric, ranks: Ints, order: Order) -> Ints | None:
         else [order]
     )
     place = {int(rank): row for row, rank in enumerate(ranks)}
-    rows = [[place.get(int(rank), -1) for rank in fabric.rank_numbers(ring)] for ring in rings]
+    rows = [[place.get(int(rank), -1) for rank in _placed("order", fabric, ring)] for ring in rings]
     if any(sorted(ring) != list(range(len(ranks))) for ring in rows):
         raise InputError(Fault("order", order, "must name every rank that takes part once", "Correct it."))
     return np.array(rows, dtype=np.intp)
@@ -232,7 +240,7 @@ def _sends(fabric: Fabric, ranks: Ints, stages: Stages) -> tuple[Ints, Ints]:
     """Ranks of all stages, and the rows that send and receive."""
     if stages is not None and (isinstance(stages, str) or not isinstance(stages, Sequence)):
         raise InputError(Fault("stages", stages, "must be a list of stages, each a list of ranks", "Correct it."))
-    groups = [fabric.rank_numbers(stage) for stage in stages] if stages is not None else _stages(fabric, ranks)
+    groups = [_placed("stages", fabric, stage) for stage in stages] if stages is not None else _stages(fabric, ranks)
     sizes = [len(group) for group in groups]
     if len(groups) < 2 or len(set(sizes)) > 1:
         raise InputError(
@@ -257,7 +265,10 @@ def _stages(fabric: Fabric, ranks: Ints) -> list[Ints]:
 
 def _size(n_bytes: Any) -> float:
     if isinstance(n_bytes, int | float | np.number) and not isinstance(n_bytes, bool):
-        size = float(n_bytes) if n_bytes < 1e300 else np.inf
+        try:
+            size = float(n_bytes)
+        except OverflowError:
+            size = n_bytes = np.inf  # not its hundreds of digits
         if np.isfinite(size) and size >= 0:
             return size
     raise InputError(Fault("n_bytes", n_bytes, "must be a finite number of bytes, zero or more", "Give bytes, as 1e9."))

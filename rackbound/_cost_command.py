@@ -131,10 +131,14 @@ def _size(kind: str, n_bytes: str | None, asked: dict[str, Any], expect: str | N
         if expect is None and kind != "barrier":
             raise InputError(Fault("--bytes", None, f"{kind} needs a size", "Write --bytes 1GB."))
         return _LARGE if expect is not None and kind != "barrier" else None
-    missing = [_option(name) for name in _NEEDED if asked[name] is None]
-    if missing or n_bytes is not None:
-        rule = f"{kind} sends tokens, not bytes: it needs --tokens, --hidden, --top-k and --experts"
-        raise InputError(Fault(", ".join(missing) or "--bytes", n_bytes, rule, "Write --tokens 128 --hidden 7168 ..."))
+    faults = []
+    if n_bytes is not None:
+        faults.append(Fault("--bytes", n_bytes, f"{kind} sends tokens, not bytes", "Leave --bytes out."))
+    if missing := [_option(name) for name in _NEEDED if asked[name] is None]:
+        cure = "Write for example --tokens 128 --hidden 7168 --top-k 8 --experts 256."
+        faults.append(Fault(", ".join(missing), None, f"{kind} needs these of its tokens", cure))
+    if faults:
+        raise InputError(*faults)
     return _moe(asked)
 
 

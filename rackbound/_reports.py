@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -171,4 +172,7 @@ def read_loads(path: str | None) -> Any:
     )  # fmt: skip
     if not numbers:
         raise InputError(Fault("--loads", path, "must hold one list of numbers, or lists of one length", "Correct it."))
+    if wrong := [x for row in rows for x in row if not 0 <= x < math.inf]:
+        rule = f"holds {wrong[0]}: loads are finite, zero or more"
+        raise InputError(Fault("--loads", path, rule, "Correct it."))
     return loads

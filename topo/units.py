@@ -110,7 +110,7 @@ def parse_quantity(
         raise refuse(f"is not a {_NOUN[kind]} (a number and its unit, as a string)", known)
     number, unit = float(match["number"]), match["unit"]
     if unit is None:
-        raise refuse(f"a {_NOUN[kind]} needs a unit", known)
+        raise refuse(f"a {_NOUN[kind]} needs a unit", f"Write 0 {next(iter(units))}." if zero and not number else known)
     if unit not in units:
         others = [_NOUN[other] for other, table in UNITS.items() if unit in table]
         what = f"is a {others[0]}, not a {_NOUN[kind]}" if others else f"unit {unit!r} is unknown"

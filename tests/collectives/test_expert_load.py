@@ -32,6 +32,13 @@ def test_loads_that_are_none(load: Any) -> None:
     assert [fault.place for fault in caught.value.faults] == ["expert_load"]
 
 
+def test_a_wrong_load_is_shown() -> None:
+    with pytest.raises(InputError, match=r"expert_load = nan: is the load of expert 2 in row 1"):
+        expert_shares(3, [[1, 1, 1], [1, 1, np.nan]], 2)
+    with pytest.raises(InputError, match=r"has no load in row 1"):
+        expert_shares(3, [[1, 1, 1], [0, 0, 0]], 2)
+
+
 @pytest.mark.parametrize("load", ["heavy", [["a"] * 4], [[1.0, 2.0], [3.0]], {"a": 1}])
 def test_loads_that_are_no_numbers(load: Any) -> None:
     with pytest.raises(InputError) as caught:

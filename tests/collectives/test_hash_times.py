@@ -18,8 +18,18 @@ def test_times_are_those_of_cost() -> None:
     assert found.seconds.tolist() == alone
     assert (found.median, found.p99) == (sorted(alone)[1], max(alone))
     assert found.to_dict()["seeds"] == [3, 5, 8]
+
+
+@pytest.mark.parametrize("seeds", [0, -1, 1.5, True, None, "12", []], ids=repr)
+def test_bad_seeds(seeds: object) -> None:
     with pytest.raises(InputError, match="at least one"):
-        collectives.hash_times(GRAPH, "all_to_all", 16e6, seeds=0)
+        collectives.hash_times(GRAPH, "all_to_all", 16e6, seeds=seeds)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, None, "12"], ids=repr)
+def test_a_bad_seed_among_good_ones(seed: object) -> None:
+    with pytest.raises(InputError, match="seed"):
+        collectives.hash_times(GRAPH, "all_to_all", 16e6, seeds=[0, seed])
 
 
 def test_no_hash_beats_an_even_split_and_many_queue_pairs_come_near() -> None:

@@ -156,6 +156,27 @@ def test_the_best_says_what_it_beat_and_by_how_much() -> None:
     assert collectives.cost(graph, "all_reduce", 1e9).tried == {}
 
 
+def test_algorithms_as_fast_as_each_other_are_said_to_be() -> None:
+    best = collectives.cost(star(2), "all_gather", 1e6, algorithm="best")
+    assert best.assumptions[-1].endswith(
+        f": {best.algorithm}, as fast as the next, {sorted(best.tried, key=best.tried.get)[1]}"
+    )
+
+
+@pytest.mark.parametrize("number", [np.float32(1e9), np.float64(1e9), np.int32(10**9), 10**9], ids=repr)
+def test_sizes_are_numbers_of_any_width(number: object) -> None:
+    assert (
+        collectives.cost(star(4), "all_reduce", number).seconds == collectives.cost(star(4), "all_reduce", 1e9).seconds
+    )
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), np.float32("inf"), float("nan"), True, "1"], ids=lambda _: "")
+def test_sizes_that_are_none(number: object) -> None:
+    with pytest.raises(InputError, match="finite number of bytes") as caught:
+        collectives.cost(star(4), "all_reduce", number)
+    assert len(str(caught.value)) < 100
+
+
 def test_the_best_where_only_relaying_has_paths() -> None:
     graph = racks(4, 4, rails=True)
     with pytest.raises(InputError, match=r"24 pairs of ranks, the first 0\.0 to 1\.1.*rail_aligned"):
@@ -178,14 +199,16 @@ def test_the_best_of_none_says_why() -> None:
         ("all_reduce", {"algorithm": "rign"}, "algorithm"),
         ("all_reduce", {"algorithm": 3}, "algorithm"),
         ("all_reduce", {"root": 1}, "root"),
-        ("broadcast", {"root": "nobody"}, "ranks"),
+        ("broadcast", {"root": "nobody"}, "root"),
         ("broadcast", {"root": 3, "ranks": [0, 1]}, "root"),
         ("all_reduce", {"channels": 0}, "channels"),
         ("all_reduce", {"channels": 2, "algorithm": "direct"}, "channels"),
         ("all_reduce", {"channels": 1, "order": [0, 1, 2, 3]}, "channels"),
         ("all_reduce", {"order": [0, 1, 2]}, "order"),
         ("all_reduce", {"order": [[0, 1, 2, 3], [0, 1]]}, "order"),
-        ("all_reduce", {"order": []}, "ranks"),
+        ("all_reduce", {"order": []}, "order"),
+        ("all_reduce", {"order": ["gpu0", "zz"]}, "order"),
+        ("send", {"stages": [[0], ["zz"]]}, "stages"),
     ],
     ids=str,
 )

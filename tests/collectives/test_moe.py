@@ -264,6 +264,9 @@ def test_what_was_filled_in_is_said() -> None:
     assert "experts on ranks in order, as equal as they divide" in said
     assert any(line.startswith("a token takes any 2 domains and any 8 experts in them") for line in said)
     assert "uniform expert load" in collectives.schedule("moe_dispatch", star(2), MoE(1, 1, 1, 2)).assumptions
+    wide = collectives.schedule("moe_dispatch", racks(2, 2), MoE(1, 1, 2, 8, limit=5)).assumptions
+    assert "a limit of 5 domains leaves out nothing: there are 2" in wide
+    assert any(line.startswith("a token takes any 2 domains") for line in wide)
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
@@ -273,7 +276,8 @@ def test_what_was_filled_in_is_said() -> None:
     ("words", "place"),
     [
         ({"tokens": -1}, "tokens"), ({"tokens": [1, 2]}, "tokens"), ({"tokens": float("nan")}, "tokens"),
-        ({"tokens": "many"}, "tokens"), ({"hidden": 0}, "hidden"), ({"top_k": 9}, "top_k"),
+        ({"tokens": "many"}, "tokens"), ({"tokens": True}, "tokens"),
+        ({"tokens": [True] * 4}, "tokens"), ({"hidden": 0}, "hidden"), ({"top_k": 9}, "top_k"),
         ({"experts": 2.5}, "experts"),
         ({"dispatch_bytes": -1}, "dispatch_bytes"), ({"combine_bytes": True}, "combine_bytes"),
         ({"placement": [0] * 7}, "placement"), ({"placement": [4] * 8}, "placement"),

@@ -14,6 +14,7 @@ from rackbound._expect import nccl_tests
 from .command import run
 
 ASKED = ("--expect", "nccl-tests")
+LAYER = ("--tokens", "1", "--hidden", "1", "--top-k", "1", "--experts", "2")
 DRY = {"scale_up.latency": "0 s", "scale_out.latency": "0 s"}
 
 
@@ -150,9 +151,21 @@ def test_zero_bytes() -> None:
     assert (results["seconds"], results["bottleneck"]) == (0.0, "nothing is sent")
 
 
+def test_loads_that_are_not_finite(tmp_path: Path) -> None:
+    loads = tmp_path / "loads.json"
+    loads.write_text("[1, NaN]")
+    found = run("cost", "hgx-h100-8", "moe_dispatch", *LAYER, "--loads", loads)
+    assert found.code == 2
+    assert "--loads" in found.err
+    assert "holds nan: loads are finite" in found.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
+        (("all_to_all", "--bytes", "0"), "a size needs a unit. Write 0 B."),
+        (("moe_dispatch", "--bytes", "1GB", *LAYER), "--bytes = '1GB': moe_dispatch sends tokens, not bytes. Leave"),
+        (("moe_dispatch",), "Write for example --tokens 128 --hidden 7168"),
         (("all_to_all", "--expect", "perftest"), "--expect = 'perftest'"),
         (("barrier", *ASKED), "no program for barrier"),
         (("all_to_all", "--ranks", "1", *ASKED), "nothing goes over a wire"),
