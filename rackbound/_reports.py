@@ -35,7 +35,7 @@ def assumed(lines: Iterable[str]) -> None:
 def expect_report(design: str, domains: int, cost: Cost, expected: Expectation) -> None:
     """Print what nccl-tests should show, why, and what less would mean."""
     say(f"{expected.program} over {cost.n_ranks} ranks of {design} x {domains}: "
-        f"busbw {format_quantity(expected.busbw, 'bandwidth')} at large sizes")  # fmt: skip
+        f"busbw {format_quantity(expected.busbw, 'bandwidth')} at large sizes with {cost.algorithm}")  # fmt: skip
     for line in expected.derivation:
         say(f"  {line}")
     say("If it shows less:")

@@ -113,6 +113,38 @@ def test_nvlink_of_an_h800() -> None:
     assert 160e9 / out == pytest.approx(3.2)
 
 
+def test_the_nics_of_the_domain_that_binds() -> None:
+    """Eight GPUs and three: the three NICs carry 3 x 8 of 11 parts each way, and one of them fewer two thirds."""
+    said = run("cost", "hgx-h100-8", "all_to_all", "--domains", "8,3", *ASKED).out
+    assert "busbw 62.5 GB/s" in said  # 50 / (8/11) x 10/11
+    assert "41.67 GB/s: 2 of the 3 NICs of a domain carry it (here d1/gpu0's)" in said
+    assert "20.83 GB/s: one NIC carries all" in said
+    assert "under 20.83 GB/s: a fault, not the wires" in said
+
+
+def test_shared_nics_are_those_of_the_host() -> None:
+    said = run("cost", "hgx-a100-8", "all_to_all", "--domains", "8,4", "--set", "scale_out.gpus_per_nic=2", *ASKED)
+    assert "half of the 2 NICs of a domain carry it (here d1/gpu0's)" in said.out
+
+
+def test_fewer_nics_slow_only_what_crosses() -> None:
+    """Hierarchical on 2 x 8: 10 ms across and 7/8 n / 450 GB/s inside; half the NICs 20, one of them 80 ms across."""
+    said = run("cost", "hgx-h100-8", "all_to_all", "--domains", "2", "--algorithm", "hierarchical", *ASKED).out
+    for across, what in ((20e-3, "half of the 8 NICs"), (80e-3, "one NIC carries all")):
+        seconds = across + 7 / 8 * 1e9 / 450e9
+        assert f"{1 / seconds * 15 / 16:.4g} GB/s: {what}" in said
+    assert f"{1 / (10e-3 + 7 / 8 / 450 * 18 / 17) * 15 / 16:.4g} GB/s: one of the 18 lanes" in said
+
+
+def test_a_ring_says_what_nvls_would_show() -> None:
+    said = run("cost", "hgx-h100-8", "all_reduce", *ASKED).out
+    assert said.startswith("all_reduce_perf over 8 ranks of hgx-h100-8 x 1: busbw 450 GB/s at large sizes with ring")
+    assert "the wires' bound of ring" in said
+    assert "NVLS, where NCCL takes it, up to 700 GB/s" in said  # 14/9 of the line
+    assert "NVLS, where" not in run("cost", "hgx-a100-8", "all_reduce", *ASKED).out
+    assert "NVLS, where" not in run("cost", "hgx-h100-8", "all_gather", *ASKED).out  # there the ring has more
+
+
 # --- the option ------------------------------------------------------------------------------------------------------
 
 
