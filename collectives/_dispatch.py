@@ -10,10 +10,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._domains import by_way_of, namesakes
+from collectives._crossings import crossings
+from collectives._domains import carried, relayed, steps_of
 from collectives._exchanges import direct_all_to_all
 from collectives._moe import MoETraffic
-from collectives._plan import Plan, Team
+from collectives._plan import Plan, Team, flows_of
 from collectives._records import Flows
 
 __all__ = ["per_domain", "per_gpu"]
@@ -31,26 +32,29 @@ def per_gpu(team: Team) -> Plan:
 
 
 def per_domain(team: Team) -> Plan:
-    """One copy for each different domain, to the rank of the sender's slot, who hands it on to the GPUs.
+    """One copy for each different domain, to the rank on the sender's rail, who hands it on to the GPUs.
 
-    What stays in its domain goes in the second phase, one copy for each different GPU.
+    What stays in its domain goes in the last phase, one copy for each different GPU.
     """
-    moe, stands_in = _moe(team), namesakes(team)
-    plan = by_way_of(team, stands_in[:, team.home])
-    across, inside = plan.steps
-    steps = (
-        replace(across, traffic=_across(team, moe, stands_in), shares=True),
-        replace(inside, traffic=_inside(team, moe, stands_in)),
-    )
-    several = len(team.domains) > 1
-    return Plan(moe.traffic(moe.to_gpu, team.token_bytes), steps if several else steps[1:], notes=_distinct(moe))
-
-
-def _across(team: Team, moe: MoETraffic, stands_in: Ints) -> Flows:
-    """One copy from every rank to its stand-in in every other domain."""
+    moe, direct = _moe(team), direct_all_to_all(team)
+    sizes = moe.traffic(moe.to_gpu, team.token_bytes)
+    if len(team.domains) < 2:
+        inside = replace(direct.steps[0], traffic=_inside(team, moe, np.arange(team.n)[:, None]))
+        return Plan(sizes, (inside,), notes=_distinct(moe))
+    ways, moves = crossings(team, "per_domain"), direct.steps[0].carries(0)
+    stays = team.home[moves[0]] == team.home[moves[1]]
+    slots = relayed(team, ways, moves, np.ones(len(stays), dtype=bool), stays, -1)
     sender, domain = np.nonzero(team.home[:, None] != np.arange(len(team.domains)))
     chance = np.broadcast_to(moe.to_domain, (team.n, len(team.domains)))[sender, domain]
-    return _above_zero(sender, stands_in[sender, domain], moe.tokens[sender] * chance * team.token_bytes, team.n)
+    copies = moe.tokens[sender] * chance * team.token_bytes
+    across = carried(team, ways, sender, domain, np.arange(len(sender)))
+    traffics = [*(flows_of(moved, copies, team.n) for moved in across), _inside(team, moe, ways.entry)]
+    steps = tuple(
+        replace(step, traffic=traffic, shares=number < len(across))
+        for number, (slot, traffic) in enumerate(zip(slots, traffics, strict=True))
+        for step in steps_of([slot])
+    )
+    return Plan(sizes, steps, notes=_distinct(moe))
 
 
 def _inside(team: Team, moe: MoETraffic, stands_in: Ints) -> Flows:

@@ -1,129 +1,152 @@
-"""How do collectives use that domains are fast inside and slow between? Two hops: one inside, one across.
+"""How do collectives use that domains are fast inside and slow between? Inside, across, and inside again.
 
-The rank that relays is one of the team, stated by the schedule: no GPU has to forward, and
-fabrics on which not every pair has a path (rail-only) carry these where slots match.
+The ranks that relay are of the team, stated by the schedule: no GPU has to forward, and
+fabrics on which not every pair has a path (rail-only, a lost NIC) carry these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._plan import Plan, Step, Team, blocks, unfit
+from collectives._crossings import Crossings, crossings, leaves
+from collectives._exchanges import direct_all_to_all
+from collectives._plan import Builder, Plan, Step, Team, blocks
 from collectives._records import Transfers
-from topo import EDGE_KINDS, NODE_KINDS
 
 __all__ = [
-    "by_way_of", "hierarchical_all_gather", "hierarchical_all_to_all", "namesakes", "rail_aligned", "rail_pipelined",
+    "carried", "hierarchical_all_gather", "hierarchical_all_to_all", "hierarchical_broadcast", "rail_aligned",
+    "rail_pipelined", "railed", "relayed", "steps_of",
 ]  # fmt: skip
 
 Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 
 def hierarchical_all_gather(team: Team) -> Plan:
     """Every block goes to one rank of each other domain, who then sends it to all inside."""
-    holder = _of_several(team, "hierarchical")
-
-    def across(_: int) -> Transfers:
-        block, domain = np.nonzero(team.home[:, None] != np.arange(len(team.domains)))
-        return block, holder[block, domain], block
-
-    def inside(_: int) -> Transfers:
-        source = holder[:, team.home]
-        block, target = np.nonzero(source != np.arange(team.n))
-        return source[block, target], target, block
-
-    return Plan(blocks(team), (Step(across), Step(inside)))
+    return Plan(blocks(team), _spread(team, np.arange(team.n)))
 
 
-def _of_several(team: Team, algorithm: str) -> Ints:
-    if len(team.domains) < 2:
-        raise unfit(algorithm, "all ranks are in one scale-up domain", "Take ranks of several domains.")
-    return namesakes(team)
+def hierarchical_broadcast(team: Team) -> Plan:
+    """All of it goes from the root to one rank of each other domain, who then sends it to all inside."""
+    return Plan(np.array([team.n_bytes]), _spread(team, np.array([team.root])))
 
 
-def namesakes(team: Team) -> Ints:
-    """Return the row in every domain that stands for a row, (n, domains): itself at home, else that of its slot.
+def _spread(team: Team, roots: Ints) -> tuple[Step, ...]:
+    """Send chunk k from roots[k] to all; every rank gets it once, so that it can be run backwards."""
+    ways = crossings(team, "hierarchical")
+    chunk, domain = np.nonzero(team.home[roots][:, None] != np.arange(len(team.domains)))
+    slots = [_once(moves) for moves in carried(team, ways, roots[chunk], domain, chunk)]
+    has = np.arange(team.n) == roots[:, None]
+    for _, target, number in slots:
+        has[number, target] = True
+    chunk, target = np.nonzero(~has)
+    return steps_of([*slots, (ways.entry[roots[chunk], team.home[target]], target, chunk)])
 
-    Where a domain has fewer ranks, slots are counted round.
-    """
-    return np.stack([members[team.slot % len(members)] for members in team.domains], axis=1)
+
+def _once(moves: Transfers) -> Transfers:
+    """Send what several domains are to get from one place there once."""
+    source, target, chunk = np.unique(np.stack(moves), axis=1)
+    return source, target, chunk
+
+
+def carried(team: Team, ways: Crossings, source: Ints, domain: Ints, chunk: Ints) -> list[Transfers]:
+    """Return the transfers that bring chunks from rows to their entries into domains: in turn inside and across."""
+    home, at = team.home[source], source
+    crossed = ways.depth[home, domain]
+    far = int(ways.depth.max())
+    level = np.full((far, len(source)), -1, dtype=np.intp)
+    there = domain
+    for k in reversed(range(far)):
+        now = ways.depth[home, there] == k + 1
+        level[k] = np.where(now, there, -1)
+        there = np.where(now & (k > 0), ways.parent[home, there], there)
+    slots: list[Transfers] = []
+    for k in range(far):
+        on = np.flatnonzero(crossed > k)
+        out, into = ways.exit[source[on], level[k, on]], ways.entry[source[on], level[k, on]]
+        moved = out != at[on]
+        slots += [(at[on][moved], out[moved], chunk[on][moved]), (out, into, chunk[on])]
+        at = at.copy()
+        at[on] = into
+    return slots
+
+
+def steps_of(slots: Sequence[Transfers]) -> tuple[Step, ...]:
+    return tuple(_step(moves) for moves in slots if len(moves[0]))
+
+
+def _step(moves: Transfers) -> Step:
+    return Step(lambda _: moves)
 
 
 def hierarchical_all_to_all(team: Team) -> Plan:
-    """Across first, to the rank of the same slot in the target's domain, who hands it on inside."""
-    return by_way_of(team, _of_several(team, "hierarchical")[:, team.home])
+    """Across first, to the rank on the sender's rail in the target's domain, who hands it on inside.
 
-
-def rail_aligned(team: Team) -> Plan:
-    """Inside first, to the rank on the target's rail, who sends it across (PXN); the barrier is between the two.
-
-    What stays in the domain goes in the second phase, while scale-up is idle.
+    Where the sender does not get there itself, a rank that does and that the target's rail names sends for it.
     """
-    return by_way_of(team, _relays(team))
+    ways, plan = crossings(team, "hierarchical"), direct_all_to_all(team)
+    source, target, _ = moves = plan.steps[0].carries(0)
+    home = team.home
+    itself = ways.exit[source, home[target]] == source
+    forward = itself | (ways.exit[target, home[source]] != target)
+    slots = relayed(team, ways, moves, forward, home[source] == home[target], -1)
+    return replace(plan, steps=steps_of(slots))
 
 
-def rail_pipelined(team: Team) -> Plan:
-    """Send as rail_aligned does, cut so fine that relaying and crossing overlap."""
-    plan = rail_aligned(team)
-    return Plan(plan.sizes, plan.steps, pipelined=True)
+def railed(direct: Builder, algorithm: str = "rail_aligned", pipelined: bool = False) -> Builder:
+    """Return the builder of a direct plan's transfers by way of rails.
 
-
-def by_way_of(team: Team, via: Ints) -> Plan:
-    """All-to-all in two phases: to the rank via[i, j], and from there to j."""
-    rank = np.arange(team.n)
-
-    def first(_: int) -> Transfers:
-        source, target = np.nonzero(via != rank[:, None])
-        return source, via[source, target], source * team.n + target
-
-    def second(_: int) -> Transfers:
-        source, target = np.nonzero(via != rank)
-        return via[source, target], target, source * team.n + target
-
-    return Plan(None, (Step(first), Step(second)))
-
-
-def _relays(team: Team) -> Ints:
-    """Return who hands on what i sends to j, (n, n); i itself where it may send, as inside its domain.
-
-    On j's rail stand, in i's domain, the ranks on j's leaf, else the rank of j's slot. One of them
-    sends: i if it is one, else the one of j's place among its domain's ranks on that leaf. Where there
-    is none, a rank of j's domain on i's rail hands the chunk on; where that is missing too, i sends.
+    Inside first, to the rank on the target's rail, who sends it across (PXN). Where the domain has
+    none there, the sender sends to the rank on its own rail in the target's domain, who hands it on.
+    What stays in the domain or on a leaf goes with what crosses, while scale-up is idle.
     """
-    if len(team.domains) < 2:
-        raise unfit("rail_aligned", "all ranks are in one scale-up domain", "Take ranks of several domains.")
-    leaf, slot = _leaves(team), _slots(team)
-    on_leaf = [[members[leaf[members] == at] for at in range(int(leaf.max()) + 1)] for members in team.domains]
-    of_slot = np.full((len(team.domains), int(slot.max()) + 1), -1, dtype=np.intp)
-    of_slot[team.home, slot] = np.arange(team.n)
-    place = np.zeros(team.n, dtype=np.intp)
-    for rows in (rows for domain in on_leaf for rows in domain):
-        place[rows] = np.arange(len(rows))
 
-    def on_rail(domain: int, row: int) -> int:
-        """Return the rank of a domain on a row's rail, -1 if there is none."""
-        rows = on_leaf[domain][leaf[row]]
-        return int(rows[place[row] % len(rows)] if len(rows) else of_slot[domain, slot[row]])
+    def plan(team: Team) -> Plan:
+        ways, straight = crossings(team, algorithm), direct(team)
+        source, target, _ = moves = straight.steps[0].carries(0)
+        leaf, here, there = leaves(team), team.home[source], team.home[target]
+        forward = np.select(
+            [ways.on_rail[target, here], ways.on_rail[source, there], ways.exit[target, here] == target],
+            [False, True, False],
+            ways.exit[source, there] == source,
+        )
+        slots = relayed(team, ways, moves, forward, (here == there) | (leaf[source] == leaf[target]), -2)
+        return replace(straight, steps=steps_of(slots), pipelined=pipelined)
 
-    relay = np.array([[on_rail(d, j) for j in range(team.n)] for d in range(len(team.domains))], dtype=np.intp)
-    rank, inside = np.arange(team.n)[:, None], team.home[:, None] == team.home
-    mine, its = relay[team.home], relay[team.home].T
-    via = np.where(mine >= 0, mine, np.where(its >= 0, its, rank))
-    return np.where(inside | (leaf[:, None] == leaf), rank, via)
+    return plan
 
 
-def _slots(team: Team) -> Ints:
-    """Return every row's place in its domain, all ranks of the fabric counted."""
-    return Team(team.fabric, np.arange(team.fabric.n_ranks), team.n_bytes).slot[team.ranks]
+rail_aligned = railed(direct_all_to_all)
+rail_pipelined = railed(direct_all_to_all, "rail_pipelined", True)
 
 
-def _leaves(team: Team) -> Ints:
-    """Return the leaf each row's own NIC hangs off, numbered; a rank without such a NIC has a number of its own."""
-    fabric = team.fabric
-    out = fabric.link_kind == EDGE_KINDS.index("scale-out")
-    out &= fabric.node_kind[fabric.target] == NODE_KINDS.index("switch")
-    node, first = np.unique(fabric.source[out], return_index=True)
-    leaf = -1 - np.arange(len(fabric.labels))
-    leaf[node] = fabric.target[out][first]
-    return np.unique(leaf[fabric.ranks[team.ranks]], return_inverse=True)[1]
+def relayed(
+    team: Team, ways: Crossings, moves: Transfers, forward: Bools, straight: Bools, slot: int
+) -> list[Transfers]:
+    """Return transfers by way of relays, in turn inside and across, from inside to inside.
+
+    `forward` ones cross as their source does, the others as their target would, backwards.
+    Those that go `straight` go in one slot.
+    """
+    ahead, back = (tuple(part[chosen] for part in moves) for chosen in (~straight & forward, ~straight & ~forward))
+    there = _there(team, ways, *ahead)
+    backwards = [(b, a, chunk) for a, b, chunk in _there(team, ways, back[1], back[0], back[2])[::-1]]
+    slots = [_joint(pair) for pair in zip(there, backwards, strict=True)]
+    slots[slot] = _joint((slots[slot], tuple(part[straight] for part in moves)))
+    return slots
+
+
+def _there(team: Team, ways: Crossings, source: Ints, target: Ints, chunk: Ints) -> list[Transfers]:
+    entry = ways.entry[source, team.home[target]]
+    on = entry != target
+    return [*carried(team, ways, source, team.home[target], chunk), (entry[on], target[on], chunk[on])]
+
+
+def _joint(moves: Sequence[tuple[Ints, ...]]) -> Transfers:
+    source, target, chunk = (np.concatenate(parts) for parts in zip(*moves, strict=True))
+    return source, target, chunk

@@ -58,6 +58,10 @@ def _twice(gather: Builder) -> Builder:
     return _both(_backwards(gather), gather)
 
 
+def _with_rails(direct: Builder) -> dict[str, Builder]:
+    return {"direct": direct, "rail_aligned": _domains.railed(direct)}
+
+
 # --- what every chunk means ------------------------------------------------------------------------------------------
 
 
@@ -140,15 +144,21 @@ BROADCAST: dict[str, Builder] = {
     "direct": _trees.direct_broadcast,
     "binomial": _trees.binomial_broadcast,
     "scatter_all_gather": _trees.scatter_all_gather,
+    "hierarchical": _domains.hierarchical_broadcast,
     "nvls": _in_network.nvls_broadcast,
 }
 REDUCE: dict[str, Builder] = {
     "ring": _backwards(_rings.chain_broadcast),
     "direct": _backwards(_trees.direct_broadcast),
     "binomial": _backwards(_trees.binomial_broadcast),
+    "hierarchical": _backwards(_domains.hierarchical_broadcast),
     "nvls": _in_network.nvls_reduce,
 }
-SCATTER: dict[str, Builder] = {"direct": _trees.direct_scatter, "binomial": _trees.binomial_scatter}
+SCATTER: dict[str, Builder] = {
+    "direct": _trees.direct_scatter,
+    "binomial": _trees.binomial_scatter,
+    "rail_aligned": _domains.railed(_trees.direct_scatter),
+}
 
 #: Collective -> row.
 KINDS: dict[str, Kind] = {
@@ -166,11 +176,14 @@ KINDS: dict[str, Kind] = {
         lambda team, n: (_block(team, n), _all(team.root, n)), _ring_factor, ("root",),
     ),
     "scatter": Kind(SCATTER, lambda team, n: (_all(team.root, n), _block(team, n)), _ring_factor, ("root",)),
-    "send": Kind({"direct": _exchanges.direct_send}, _to_receiver, lambda _: 1.0, ("stages",)),
-    "sendrecv": Kind({"direct": _exchanges.neighbours}, _to_next, lambda _: 1.0),
+    "send": Kind(_with_rails(_exchanges.direct_send), _to_receiver, lambda _: 1.0, ("stages",)),
+    "sendrecv": Kind(_with_rails(_exchanges.neighbours), _to_next, lambda _: 1.0),
     # A flag from everyone to everyone; nccl-tests has no barrier, so no bus bandwidth.
     "barrier": Kind(
-        {"dissemination": _exchanges.bruck, "direct": _exchanges.direct_all_gather},
+        {
+            "dissemination": _exchanges.bruck, "direct": _exchanges.direct_all_gather,
+            "hierarchical": _domains.hierarchical_all_gather,
+        },
         lambda team, n: (_block(team, n), _all(EVERY, n)), lambda _: 0.0, ("default_bytes",),
     ),
     "moe_dispatch": Kind(DISPATCH, _to_each, _ring_factor, ("dispatch_bytes",)),

@@ -13,7 +13,7 @@ from collectives._moe import MoETraffic
 from collectives._records import Flows, Outer, Phase, Transfers
 from topo import Fabric, Fault, InputError
 
-__all__ = ["Builder", "Plan", "Step", "Team", "blocks", "then", "turned", "unfit"]
+__all__ = ["Builder", "Plan", "Step", "Team", "blocks", "flows_of", "then", "turned", "unfit"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -101,7 +101,7 @@ class Step:
 
     def phase(self, sizes: Floats, ends: int) -> Phase:
         """Return the phase: bytes follow from the chunks, unless the traffic is known without listing them."""
-        traffic = _flows(self.carries(0), sizes, ends) if self.traffic is None else self.traffic
+        traffic = flows_of(self.carries(0), sizes, ends) if self.traffic is None else self.traffic
         return Phase(traffic, self.repeats, self.reduces, self.carries, self.shares)
 
 
@@ -131,7 +131,7 @@ def _listed(traffic: Floats | Outer) -> Floats:
     return matrix.ravel()
 
 
-def _flows(transfers: Transfers, sizes: Floats, ends: int) -> Flows:
+def flows_of(transfers: Transfers, sizes: Floats, ends: int) -> Flows:
     """Sum what goes between every pair of ends."""
     source, target, chunk = transfers
     key, n_bytes = source * ends + target, sizes[chunk]
