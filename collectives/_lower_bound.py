@@ -152,6 +152,8 @@ def lower_bound(
         raise InputError(Fault("scope", scope, "is not a known scope", suggest(str(scope), SCOPES)))
     fabric = Fabric.from_graph(graph)
     given = algorithm if scope == "schedule" else None
+    if scope == "any" and not isinstance(kind_or_schedule, Schedule):
+        given, channels, order = "direct", None, None  # says on any graph what must reach whom
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
     plan = scheduled(fabric, kind_or_schedule, n_bytes, given, **words)
     if len(plan.ranks) > MOST_RANKS:

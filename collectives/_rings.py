@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives._crossings import joined
 from collectives._plan import Plan, Step, Team, blocks, turned, unfit
+from collectives._rail_rings import rail_rings
 from collectives._records import Transfers
 from topo import InputError
 
@@ -22,6 +24,7 @@ def ring_orders(team: Team) -> tuple[Ints, tuple[str, ...]]:
     Rings pass domain after domain, there and back in turn, so that a ring leaves a domain
     from the slot at which it enters the next: with rails it stays on one. Several rings
     start at different slots, so that every NIC gets one to carry out and one to carry in.
+    Where wires do not join what this makes neighbours, they cross where wires do (`rail_rings`).
     In one domain they follow the ranks, on a torus its lines.
     """
     if team.order is not None:
@@ -34,7 +37,12 @@ def ring_orders(team: Team) -> tuple[Ints, tuple[str, ...]]:
             notes = (f"ring: {count} channels, one for every rank of the smallest domain",)
     domains = team.domains if len(team.domains) > 1 else [_wound(team)]
     starts = [[c * len(members) // count for members in domains] for c in range(count)]
-    return np.stack([_snake(domains, start) for start in starts]), notes
+    orders = np.stack([_snake(domains, start) for start in starts])
+    if len(domains) == 1 or joined(team, orders, np.roll(orders, -1, axis=1)).all():
+        return orders, notes
+    orders = rail_rings(team, team.channels)
+    said = f"ring: {len(orders)} channels over rails, one for every pair of ranks that join the least joined domains"
+    return orders, (said,) if team.channels is None else ()
 
 
 def _wound(team: Team) -> Ints:
