@@ -130,13 +130,13 @@ def _namesakes(team: Team) -> tuple[Ints, Bools]:
     """
     rows, n_domains = np.arange(team.n), len(team.domains)
     planes, leaf, slot = planes_of(team.fabric)[team.ranks], leaves(team), _slots(team)
-    found = _on_leaf(team, leaf)
+    found, on_rail = _on_leaf(team, leaf)
     of_slot = np.full((n_domains, int(slot.max()) + 1), -1, dtype=np.intp)
     of_slot[team.home, slot] = rows
     same = of_slot[:, slot].T
-    found = np.where((found < 0) & (same >= 0) & _share(planes, rows[:, None], same), same, found)
+    named = (found < 0) & (same >= 0) & _share(planes, rows[:, None], same)
+    found, on_rail = np.where(named, same, found), on_rail | named
     found[rows, team.home] = rows
-    on_rail = found >= 0
     for members in team.domains:
         for e in np.flatnonzero((found[members] < 0).any(axis=0)):
             lacking = members[found[members, e] < 0]
@@ -150,8 +150,11 @@ def _namesakes(team: Team) -> tuple[Ints, Bools]:
     return found, on_rail
 
 
-def _on_leaf(team: Team, leaf: Ints) -> Ints:
-    """Return the row of every domain on each row's leaf, at its place among its domain's rows there; -1 for none."""
+def _on_leaf(team: Team, leaf: Ints) -> tuple[Ints, Bools]:
+    """Return the row of every domain on each row's leaf, at its place among its domain's rows there; -1 for none.
+
+    Where a domain has fewer there, places are counted round; the second array says where they are not.
+    """
     shape = (len(team.domains), int(leaf.max()) + 1)
     order = np.lexsort((leaf, team.home))
     cell = team.home * shape[1] + leaf
@@ -161,7 +164,7 @@ def _on_leaf(team: Team, leaf: Ints) -> Ints:
     place[order] = np.arange(team.n) - first[cell[order]]
     there = np.arange(shape[0]) * shape[1] + leaf[:, None]
     found = order[np.minimum(first[there] + place[:, None] % np.maximum(count[there], 1), team.n - 1)]
-    return np.where(count[there] > 0, found, -1)
+    return np.where(count[there] > 0, found, -1), place[:, None] < count[there]
 
 
 def _slots(team: Team) -> Ints:

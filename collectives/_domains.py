@@ -87,15 +87,21 @@ def _step(moves: Transfers) -> Step:
 def hierarchical_all_to_all(team: Team) -> Plan:
     """Across first, to the rank on the sender's rail in the target's domain, who hands it on inside.
 
-    Where the sender does not get there itself, a rank that does and that the target's rail names sends for it.
+    Where the target's domain has none there, the rank on the target's rail in the sender's sends for it.
     """
     ways, plan = crossings(team, "hierarchical"), direct_all_to_all(team)
     source, target, _ = moves = plan.steps[0].carries(0)
-    home = team.home
-    itself = ways.exit[source, home[target]] == source
-    forward = itself | (ways.exit[target, home[source]] != target)
-    slots = relayed(team, ways, moves, forward, home[source] == home[target], -1)
+    stays = team.home[source] == team.home[target]
+    slots = relayed(team, ways, moves, _own_way(team, ways, source, target), stays, -1)
     return replace(plan, steps=steps_of(slots))
+
+
+def _own_way(team: Team, ways: Crossings, row: Ints, other: Ints) -> Bools:
+    """Return whether data between two rows takes the way of the one, or that of the other turned round."""
+    here, there = team.home[row], team.home[other]
+    on_rail = ways.on_rail[row, there], ways.on_rail[other, here]
+    itself = ways.exit[row, there] == row, ways.exit[other, here] == other
+    return np.select([*on_rail, *itself], [True, False, True, False], True)
 
 
 def railed(direct: Builder, algorithm: str = "rail_aligned", pipelined: bool = False) -> Builder:
@@ -109,13 +115,9 @@ def railed(direct: Builder, algorithm: str = "rail_aligned", pipelined: bool = F
     def plan(team: Team) -> Plan:
         ways, straight = crossings(team, algorithm), direct(team)
         source, target, _ = moves = straight.steps[0].carries(0)
-        leaf, here, there = leaves(team), team.home[source], team.home[target]
-        forward = np.select(
-            [ways.on_rail[target, here], ways.on_rail[source, there], ways.exit[target, here] == target],
-            [False, True, False],
-            ways.exit[source, there] == source,
-        )
-        slots = relayed(team, ways, moves, forward, (here == there) | (leaf[source] == leaf[target]), -2)
+        leaf = leaves(team)
+        apart = (team.home[source] != team.home[target]) & (leaf[source] != leaf[target])
+        slots = relayed(team, ways, moves, ~_own_way(team, ways, target, source), ~apart, -2)
         return replace(straight, steps=steps_of(slots), pipelined=pipelined)
 
     return plan
