@@ -15,10 +15,12 @@ from collectives._kinds import KINDS
 from collectives._loads import PhaseLoads, phase_loads
 from collectives._moe import MoE
 from collectives._msccl import Algorithm
+from collectives._reaching import with_cure
 from collectives._records import Flows, Outer, Phase, Schedule
 from collectives._request import end_ports, fallen_through, scheduled
 from collectives._results import ClassLoad, Cost, PhaseCost
 from collectives._schedule import Order, Stages
+from collectives._traffic import NoPath
 from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, Routes, Routing, route, suggest
 
 __all__ = ["cost"]
@@ -96,11 +98,18 @@ def cost(
 
     def priced(name: str | Algorithm | None) -> Cost:
         plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, name, **words)
-        return _priced(routes, plan, profile, pipelined)
+        try:
+            return _priced(routes, plan, profile, pipelined)
+        except NoPath as error:
+            error.plan = plan
+            raise
 
-    if algorithm == "best" and isinstance(kind_or_schedule, str):
-        return _best(kind_or_schedule, priced)
-    return priced(algorithm)
+    try:
+        if algorithm == "best" and isinstance(kind_or_schedule, str):
+            return _best(kind_or_schedule, priced)
+        return priced(algorithm)
+    except NoPath as lost:
+        raise with_cure(lost, routes, lambda plan: _priced(routes, plan, profile, pipelined).seconds) from None
 
 
 def _best(kind: str, priced: Callable[[str], Cost]) -> Cost:
@@ -114,7 +123,7 @@ def _best(kind: str, priced: Callable[[str], Cost]) -> Cost:
         except InputError as error:
             errors.append(error)
     if not tried:
-        raise errors[0]
+        raise next((error for error in errors if isinstance(error, NoPath)), errors[0])
     first, *others = sorted(tried, key=lambda name: tried[name].seconds)
     found = tried[first]
     line = f"best of {len(tried)} algorithms that apply: {first}"

@@ -91,7 +91,7 @@ def _share(planes: Bools, source: Ints, target: Ints) -> Bools:
     return found
 
 
-def crossings(team: Team, algorithm: str) -> Crossings:
+def crossings(team: Team) -> Crossings:
     """Return who carries what between domains.
 
     Raises
@@ -100,7 +100,7 @@ def crossings(team: Team, algorithm: str) -> Crossings:
         One domain, or domains that no wires join.
     """
     if len(team.domains) < 2:
-        raise unfit(algorithm, "all ranks are in one scale-up domain", "Take ranks of several domains.")
+        raise unfit("by rails", "all ranks are in one scale-up domain", "Take ranks of several domains.")
     entry, on_rail = _namesakes(team)
     out = np.where(entry >= 0, np.arange(team.n)[:, None], -1)
     adjacent = np.zeros((len(team.domains), len(team.domains)), dtype=bool)
@@ -114,7 +114,7 @@ def crossings(team: Team, algorithm: str) -> Crossings:
     if np.isinf(depth).any():
         a, b = (team.fabric.rank_labels[team.ranks[team.domains[d][0]]] for d in np.argwhere(np.isinf(depth))[0])
         rule = f"no wires lead from the domain of {a} to that of {b}"
-        raise unfit(algorithm, rule, "Add links, or leave those ranks out.")
+        raise unfit("by rails", rule, "Add links, or leave those ranks out.")
     depth = depth.astype(np.intp)
     for far in range(2, int(depth.max()) + 1):  # from where the way into the domain before has led
         row, e = np.nonzero(depth[team.home] == far)

@@ -41,7 +41,7 @@ def per_domain(team: Team) -> Plan:
     if len(team.domains) < 2:
         inside = replace(direct.steps[0], traffic=_inside(team, moe, np.arange(team.n)[:, None]))
         return Plan(sizes, (inside,), notes=_distinct(moe))
-    ways, moves = crossings(team, "per_domain"), direct.steps[0].carries(0)
+    ways, moves = crossings(team), direct.steps[0].carries(0)
     stays = team.home[moves[0]] == team.home[moves[1]]
     slots = relayed(team, ways, moves, np.ones(len(stays), dtype=bool), stays, -1)
     sender, domain = np.nonzero(team.home[:, None] != np.arange(len(team.domains)))

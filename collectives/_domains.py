@@ -38,7 +38,7 @@ def hierarchical_broadcast(team: Team) -> Plan:
 
 def _spread(team: Team, roots: Ints) -> tuple[Step, ...]:
     """Send chunk k from roots[k] to all; every rank gets it once, so that it can be run backwards."""
-    ways = crossings(team, "hierarchical")
+    ways = crossings(team)
     chunk, domain = np.nonzero(team.home[roots][:, None] != np.arange(len(team.domains)))
     slots = [_once(moves) for moves in carried(team, ways, roots[chunk], domain, chunk)]
     has = np.arange(team.n) == roots[:, None]
@@ -89,7 +89,7 @@ def hierarchical_all_to_all(team: Team) -> Plan:
 
     Where the target's domain has none there, the rank on the target's rail in the sender's sends for it.
     """
-    ways, plan = crossings(team, "hierarchical"), direct_all_to_all(team)
+    ways, plan = crossings(team), direct_all_to_all(team)
     source, target, _ = moves = plan.steps[0].carries(0)
     stays = team.home[source] == team.home[target]
     slots = relayed(team, ways, moves, _own_way(team, ways, source, target), stays, -1)
@@ -104,7 +104,7 @@ def _own_way(team: Team, ways: Crossings, row: Ints, other: Ints) -> Bools:
     return np.select([*on_rail, *itself], [True, False, True, False], True)
 
 
-def railed(direct: Builder, algorithm: str = "rail_aligned", pipelined: bool = False) -> Builder:
+def railed(direct: Builder, pipelined: bool = False) -> Builder:
     """Return the builder of a direct plan's transfers by way of rails.
 
     Inside first, to the rank on the target's rail, who sends it across (PXN). Where the domain has
@@ -113,7 +113,7 @@ def railed(direct: Builder, algorithm: str = "rail_aligned", pipelined: bool = F
     """
 
     def plan(team: Team) -> Plan:
-        ways, straight = crossings(team, algorithm), direct(team)
+        ways, straight = crossings(team), direct(team)
         source, target, _ = moves = straight.steps[0].carries(0)
         leaf = leaves(team)
         apart = (team.home[source] != team.home[target]) & (leaf[source] != leaf[target])
@@ -124,7 +124,7 @@ def railed(direct: Builder, algorithm: str = "rail_aligned", pipelined: bool = F
 
 
 rail_aligned = railed(direct_all_to_all)
-rail_pipelined = railed(direct_all_to_all, "rail_pipelined", True)
+rail_pipelined = railed(direct_all_to_all, pipelined=True)
 
 
 def relayed(

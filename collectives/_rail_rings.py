@@ -48,7 +48,7 @@ def rail_rings(team: Team, channels: int | None = None) -> Ints:
 
 def _pairs(team: Team) -> list[Ints]:
     """Return the pairs of ranks by which every domain may be left for the next, (pairs, 2)."""
-    ways, found = crossings(team, "ring"), []
+    ways, found = crossings(team), []
     for d, members in enumerate(team.domains):
         e = (d + 1) % len(team.domains)
         able = members[(ways.exit[members, e] == members) & (ways.depth[d, e] == 1)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topo import Fabric
 from topo.units import format_quantity
 
 __all__ = ["Chunks", "Flows", "Outer", "Phase", "Schedule", "Transfers"]
@@ -185,6 +186,8 @@ class Schedule:
         Whether chunks are cut so fine that the phases overlap.
     assumptions : tuple of str
         What was filled in.
+    again : callable, optional
+        (fabric, algorithm) -> the same collective by another algorithm.
     """
 
     kind: str
@@ -197,6 +200,7 @@ class Schedule:
     switches: Ints = field(default_factory=_no_nodes)
     pipelined: bool = False
     assumptions: tuple[str, ...] = ()
+    again: Callable[[Fabric, str], Schedule] | None = None
 
     def __repr__(self) -> str:
         size, count = format_quantity(self.n_bytes, "bytes"), sum(phase.repeats for phase in self.phases)

@@ -15,7 +15,7 @@ from collectives._kinds import KINDS, Kind
 from collectives._moe import MoE
 from collectives._moe_traffic import traffic_of
 from collectives._msccl import Algorithm
-from collectives._plan import Builder, Team
+from collectives._plan import Builder, Plan, Team
 from collectives._records import Chunks, Outer, Schedule
 from topo import Fabric, Fault, InputError, Ranks, suggest
 
@@ -100,7 +100,7 @@ def schedule(
     fabric = Fabric.from_graph(graph)
     numbers = fabric.rank_numbers(ranks)
     team, assumed = _team(kind, row, fabric, numbers, n_bytes, stages, root, channels, order)
-    plan = builder(team)
+    plan = _built(name, builder, team)
     ends = team.n + len(plan.switches)
     sizes = plan.sizes_of(team) if any(step.traffic is None for step in plan.steps) else np.zeros(0)
     phases = (step.phase(sizes, ends) for step in plan.steps)
@@ -109,9 +109,14 @@ def schedule(
         whole = plan.sizes_of(team)
         return Chunks(whole, *row.ends(team, len(whole)))
 
+    def again(fabric: Fabric, other: str) -> Schedule:
+        asked = ranks if stages is not None else numbers
+        return schedule(kind, fabric, n_bytes, ranks=asked, algorithm=other, stages=stages, root=root)
+
     return Schedule(
         kind, name, team.ranks, team.n_bytes, row.busbw(team.n), tuple(phases),
         None if isinstance(algorithm, Algorithm) else content, plan.switches, plan.pipelined, (*assumed, *plan.notes),
+        again,
     )  # fmt: skip
 
 
@@ -126,6 +131,15 @@ def _chosen(kind: str, row: Kind, algorithm: str | Algorithm | None) -> tuple[st
         cure = suggest(str(name), [*row.algorithms, "best"])
         raise InputError(Fault("algorithm", name, f"is not an algorithm of {kind}", cure))
     return name, row.algorithms[name]
+
+
+def _built(name: str, builder: Builder, team: Team) -> Plan:
+    """Return the plan; an algorithm that is part of another is refused by the name that was asked for."""
+    try:
+        return builder(team)
+    except InputError as error:
+        faults = (replace(fault, value=name) if fault.place == "algorithm" else fault for fault in error.faults)
+        raise InputError(*faults) from None
 
 
 def _require_fit(kind: str, row: Kind, name: str, **given: Any) -> None:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from collectives._records import Flows, Outer
+from collectives._records import Flows, Outer, Schedule
 from topo import Fault, InputError, Routes
 
-__all__ = ["ClassTraffic", "no_path", "split_by_class"]
+__all__ = ["ClassTraffic", "NoPath", "no_path", "split_by_class"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -107,12 +107,21 @@ def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows)
     yield from (part for part in parts if part.most.any())
 
 
-def no_path(routes: Routes, pair: Ints, pairs: int) -> InputError:
+class NoPath(InputError):
+    """Ranks that no path joins: the numbers of the first two, and the schedule that sends between them."""
+
+    def __init__(self, fault: Fault, pair: Ints) -> None:
+        self.pair = pair
+        self.plan: Schedule | None = None
+        super().__init__(fault)
+
+
+def no_path(routes: Routes, pair: Ints, pairs: int) -> NoPath:
     a, b = (routes.fabric.rank_labels[rank] for rank in pair)
     why = routes.why(int(pair[0]), int(pair[1]))
     rule = f"has no path for {pairs} pairs of ranks, the first {a} to {b}: {why}"
-    cure = "Join them, leave those ranks out, or take an algorithm that relays (rail_aligned, hierarchical)."
-    return InputError(Fault("graph", routes.fabric.name, rule, cure))
+    cure = "collectives.cost looks for an algorithm that has one, and says if none does and why."
+    return NoPath(Fault("graph", routes.fabric.name, rule, cure), pair)
 
 
 def _require_all(routes: Routes, ranks: Ints, product: Outer, joined: float) -> None:

@@ -108,7 +108,7 @@ def chain() -> nx.Graph:
 def test_a_domain_between_two_that_share_no_rail() -> None:
     all_kinds_work(chain())
     fabric = Fabric.from_graph(chain())
-    ways = crossings(Team(fabric, np.arange(5), 0.0), "hierarchical")
+    ways = crossings(Team(fabric, np.arange(5), 0.0))
     assert ways.depth.tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
     assert ways.exit[:, 2].tolist() == [2, 2, 2, 2, 4]  # 1.0 is the only one on rail 0 beside 2.0
     found = collectives.cost(chain(), "all_to_all", 5e6, algorithm="hierarchical")
