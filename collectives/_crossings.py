@@ -60,7 +60,8 @@ def planes_of(fabric: Fabric) -> Bools:
     domain, plane = fabric.rank_domain[found.row], found.col
     reached = np.unique(np.stack([plane, domain]), axis=1)[0]
     wide = np.flatnonzero(np.bincount(reached, minlength=found.shape[1]) > 1)
-    return hstack([found]).tocsc()[:, wide].toarray() > 0
+    planes: Bools = found.tocsc()[:, wide].toarray() > 0
+    return planes
 
 
 def _touched(fabric: Fabric, links: Bools, passing: Bools) -> csr_array:
@@ -80,8 +81,9 @@ def _touched(fabric: Fabric, links: Bools, passing: Bools) -> csr_array:
 
 def joined(team: Team, source: Ints, target: Ints) -> Bools:
     """Return whether wires join rows without a rank between; inside a domain they do."""
-    planes = planes_of(team.fabric)[team.ranks]
-    return (team.home[source] == team.home[target]) | _share(planes, source, target)
+    found: Bools = _share(planes_of(team.fabric)[team.ranks], source, target)
+    found |= team.home[source] == team.home[target]
+    return found
 
 
 def _share(planes: Bools, source: Ints, target: Ints) -> Bools:
@@ -110,17 +112,17 @@ def crossings(team: Team) -> Crossings:
             able, lacking = (members[(entry[members, e] >= 0) == has] for has in (True, False))
             stand_in = able[(team.slot[lacking] + e) % len(able)]
             out[lacking, e], entry[lacking, e] = stand_in, entry[stand_in, e]
-    depth, parent = shortest_path(adjacent, unweighted=True, return_predecessors=True)
-    if np.isinf(depth).any():
-        a, b = (team.fabric.rank_labels[team.ranks[team.domains[d][0]]] for d in np.argwhere(np.isinf(depth))[0])
+    hops, before = shortest_path(adjacent, unweighted=True, return_predecessors=True)
+    if np.isinf(hops).any():
+        a, b = (team.fabric.rank_labels[team.ranks[team.domains[d][0]]] for d in np.argwhere(np.isinf(hops))[0])
         rule = f"no wires lead from the domain of {a} to that of {b}"
         raise unfit("by rails", rule, "Add links, or leave those ranks out.")
-    depth = depth.astype(np.intp)
+    depth, parent = hops.astype(np.intp), before.astype(np.intp)
     for far in range(2, int(depth.max()) + 1):  # from where the way into the domain before has led
-        row, e = np.nonzero(depth[team.home] == far)
-        before = entry[row, parent[team.home[row], e]]
-        out[row, e], entry[row, e] = out[before, e], entry[before, e]
-    return Crossings(out, entry, on_rail, parent.astype(np.intp), depth)
+        row, domain = np.nonzero(depth[team.home] == far)
+        at = entry[row, parent[team.home[row], domain]]
+        out[row, domain], entry[row, domain] = out[at, domain], entry[at, domain]
+    return Crossings(out, entry, on_rail, parent, depth)
 
 
 def _namesakes(team: Team) -> tuple[Ints, Bools]:
