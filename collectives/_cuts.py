@@ -16,7 +16,7 @@ from collectives._concurrent_flow import Demand, cheapest
 from collectives._symmetry import members
 from topo import EDGE_KINDS, Fabric
 
-__all__ = ["Cut", "level_sides", "named_sides", "tightest"]
+__all__ = ["Cut", "cut_named", "level_sides", "named_sides", "tightest"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -102,10 +102,10 @@ def tightest(demand: Demand, sides: Iterator[Side]) -> Cut:
                 amount = float(here @ n_bytes @ (1 - here))
                 cut = Cut(amount, float(fabric.bandwidth[crossing].sum()))
                 if amount and cut.seconds > best.seconds * (1 + 1e-9):
-                    best = Cut(amount, cut.bandwidth, _named(fabric, name, outward is side, crossing))
+                    best = Cut(amount, cut.bandwidth, cut_named(fabric, name, outward is side, crossing))
     return best
 
 
-def _named(fabric: Fabric, name: str, out: bool, links: Ints) -> str:
+def cut_named(fabric: Fabric, name: str, out: bool, links: Ints) -> str:
     kinds = " and ".join(EDGE_KINDS[kind] for kind in np.unique(fabric.link_kind[links]))
     return f"{'out of' if out else 'into'} {name}: {len(links):,} {kinds} link{'s' if len(links) > 1 else ''}"

@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from collectives._concurrent_flow import Demand, class_networks, whole_network
 from collectives._cuts import Cut
 from collectives._cuts_all_reduce import partition_cut
+from collectives._cuts_moe import moe_proof
 from collectives._in_network import link_loads
+from collectives._moe import MoE
 from collectives._msccl import Algorithm
 from collectives._needs import meaning_of, needs_of
 from collectives._proofs import Proof, least_latency, proof_of, require_joined
@@ -101,7 +103,7 @@ class Bound:
 def lower_bound(
     graph: nx.Graph[str] | Fabric,
     kind_or_schedule: str | Schedule,
-    n_bytes: float | ArrayLike | Outer | None = None,
+    n_bytes: float | ArrayLike | Outer | MoE | None = None,
     *,
     ranks: Ranks = None,
     algorithm: str | Algorithm | None = None,
@@ -119,8 +121,9 @@ def lower_bound(
         The topology.
     kind_or_schedule : str or Schedule
         A collective, or what `schedule` returns.
-    n_bytes : float, (n, n) array or Outer
-        nccl-tests' size [bytes], or the matrix of all_to_all_v; none with a Schedule.
+    n_bytes : float, (n, n) array, Outer or MoE
+        nccl-tests' size [bytes], the matrix of all_to_all_v, or the tokens of moe_dispatch
+        and moe_combine; none with a Schedule.
     ranks, algorithm, stages, root, channels, order
         As `schedule`.
     scope : {"schedule", "any"}
@@ -159,7 +162,7 @@ def lower_bound(
     if len(plan.ranks) > MOST_RANKS:
         rule = f"are more than the {MOST_RANKS:,} whose pairs a bound looks at"
         raise InputError(Fault("ranks", len(plan.ranks), rule, "Bound a part of it."))
-    proofs = [(_any(fabric, plan), 1)] if scope == "any" else _by_phase(fabric, plan)
+    proofs = [(_any(fabric, plan, n_bytes), 1)] if scope == "any" else _by_phase(fabric, plan)
     return _summary(fabric, plan, scope, proofs)
 
 
@@ -244,7 +247,9 @@ def _by_link(fabric: Fabric, plan: Schedule, n_bytes: Floats) -> Proof:
 # --- no algorithm given ----------------------------------------------------------------------------------------------
 
 
-def _any(fabric: Fabric, plan: Schedule) -> Proof:
+def _any(fabric: Fabric, plan: Schedule, n_bytes: object) -> Proof:
+    if isinstance(n_bytes, MoE):
+        return moe_proof(fabric, plan, n_bytes)
     ranks, meaning, network = plan.ranks, meaning_of(plan), whole_network(fabric)
     late, apart = least_latency(fabric, network, ranks), ~np.eye(len(ranks), dtype=bool)
     best, alike = Proof(), classes_of(fabric, ranks)

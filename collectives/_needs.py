@@ -53,7 +53,7 @@ def meaning_of(plan: Schedule) -> Meaning:
     """
     if plan.kind in ("moe_dispatch", "moe_combine"):
         rule = f"{plan.kind} sends copies of tokens, which one algorithm merges and another does not"
-        raise InputError(Fault("scope", "any", rule, 'Take scope="schedule" and name the algorithm.'))
+        raise InputError(Fault("scope", "any", rule, "Give the kind and the tokens in the place of the schedule."))
     if plan.content is None:
         rule = "does not say what must reach whom, only how one algorithm does it"
         raise InputError(Fault("schedule", repr(plan), rule, "Give the kind and n_bytes."))
