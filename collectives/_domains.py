@@ -56,24 +56,24 @@ def _once(moves: Transfers) -> Transfers:
 
 def carried(team: Team, ways: Crossings, source: Ints, domain: Ints, chunk: Ints) -> list[Transfers]:
     """Return the transfers that bring chunks from rows to their entries into domains: in turn inside and across."""
-    home, at = team.home[source], source
-    crossed = ways.depth[home, domain]
-    far = int(ways.depth.max())
-    level = np.full((far, len(source)), -1, dtype=np.intp)
-    there = domain
-    for k in reversed(range(far)):
-        now = ways.depth[home, there] == k + 1
-        level[k] = np.where(now, there, -1)
-        there = np.where(now & (k > 0), ways.parent[home, there], there)
+    home, far, at = team.home[source], int(ways.depth.max()), source
     slots: list[Transfers] = []
-    for k in range(far):
-        on = np.flatnonzero(crossed > k)
-        out, into = ways.exit[source[on], level[k, on]], ways.entry[source[on], level[k, on]]
-        moved = out != at[on]
-        slots += [(at[on][moved], out[moved], chunk[on][moved]), (out, into, chunk[on])]
+    for crossed in range(1, far + 1):
+        on = np.flatnonzero(ways.depth[home, domain] >= crossed) if far > 1 else np.arange(len(source))
+        there = _on_the_way(ways, home[on], domain[on], crossed, far)
+        out, into = ways.exit[source[on], there], ways.entry[source[on], there]
+        moved = np.flatnonzero(out != at[on])
+        slots += [(at[on[moved]], out[moved], chunk[on[moved]]), (out, into, chunk[on])]
         at = at.copy()
         at[on] = into
     return slots
+
+
+def _on_the_way(ways: Crossings, home: Ints, domain: Ints, crossed: int, far: int) -> Ints:
+    """Return the domain that so many crossings lead to, of those on the way into another."""
+    for _ in range(far - crossed):
+        domain = np.where(ways.depth[home, domain] > crossed, ways.parent[home, domain], domain)
+    return domain
 
 
 def steps_of(slots: Sequence[Transfers]) -> tuple[Step, ...]:
@@ -150,5 +150,6 @@ def _there(team: Team, ways: Crossings, source: Ints, target: Ints, chunk: Ints)
 
 
 def _joint(moves: Sequence[tuple[Ints, ...]]) -> Transfers:
-    source, target, chunk = (np.concatenate(parts) for parts in zip(*moves, strict=True))
+    some = [move for move in moves if len(move[0])] or moves[:1]
+    source, target, chunk = (np.concatenate(parts) for parts in zip(*some, strict=True)) if some[1:] else some[0]
     return source, target, chunk
