@@ -192,7 +192,7 @@ def expert_layer_bound(
     """
     terms, _, fabric, _ = together(
         lambda: Terms(step_budget, overlap),
-        lambda: _require_copies(copies),
+        lambda: _require_copies(copies, workload),
         lambda: Fabric.from_graph(graph),
         lambda: require_records(model, workload),
     )
@@ -224,9 +224,12 @@ def expert_layer_bound(
     )  # fmt: skip
 
 
-def _require_copies(copies: object) -> None:
+def _require_copies(copies: object, workload: object) -> None:
     if copies != "direct":
         raise InputError(Fault("copies", copies, "is not known", suggest(str(copies), ["direct"])))
+    if getattr(workload, "copies", "direct") != "direct":
+        rule = "is what a step counts; the bound counts direct copies"
+        raise InputError(Fault("workload.copies", getattr(workload, "copies", None), rule, "Leave it direct here."))
 
 
 def _best(experts: Ints, allowed: NDArray[np.bool_]) -> tuple[int, int]:

@@ -10,6 +10,13 @@ from topo import Fabric
 __all__ = ["assumptions_of"]
 
 
+_COPIES = {
+    "direct": "a copy of a token for each of its experts",
+    "per_gpu": "a copy of a token for each different GPU its experts are on",
+    "per_domain": "a copy of a token for each different domain its experts are in, handed on inside",
+}
+
+
 def assumptions_of(
     fabric: Fabric, model: Model, workload: Workload, chip: ChipNumbers, *, uniform: bool = True, profile: str = "ideal"
 ) -> tuple[str, ...]:
@@ -38,7 +45,9 @@ def assumptions_of(
         "one expert-parallel group on otherwise idle wires",
     ]
     if model.is_moe and uniform:
-        said.append("experts are uniformly loaded; a copy of a token for each of its experts")
+        said.append(f"experts are uniformly loaded; {_COPIES[workload.copies]}")
+    elif model.is_moe and workload.copies != "direct":
+        said.append(_COPIES[workload.copies])
     dtypes = {model.weight_dtype, workload.kv_dtype} | ({model.other_dtype} if model.unquantised else set())
     said += [*fabric.assumptions, *model.notes, *chip.notes, *chip.fallbacks(dtypes)]
     if model.n_group and model.n_group > 1:

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives import Outer, cost, expert_shares, inclusion_shares, plain
+from collectives import MoE, Outer, cost, expert_shares, inclusion_shares, plain
 from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
 from serving._dtypes import dtype_bytes
@@ -243,9 +243,11 @@ class _StepModel:
         copies_of = np.bincount(expert, minlength=model.n_experts)
         share = (self.shares[layer] / copies_of)[expert]
         per_rank = np.bincount(rank, weights=share, minlength=ep)
-        copies, width = self.batch.astype(np.float64) * model.top_k, float(model.hidden_size)
-        dispatch, remote = self._all_to_all(s, Outer(copies, per_rank * width * dtype_bytes(work.dispatch_dtype)))
-        combine, _ = self._all_to_all(s, Outer(per_rank * width * dtype_bytes(work.combine_dtype), copies))
+        copies = self.batch.astype(np.float64) * model.top_k
+        if work.copies == "direct":
+            dispatch, combine, remote = self._direct_copies(s, copies, per_rank * float(model.hidden_size))
+        else:
+            dispatch, combine, remote = self._merged_copies(s, layer)
         held = np.bincount(rank, minlength=ep).astype(float)
         hit = experts_hit(expert, rank, share, model.top_k, float(self.batch.sum()), ep)
         experts = expert_part(model, work, self.chip, copies.sum() * per_rank, held, hit)
@@ -254,6 +256,28 @@ class _StepModel:
             Part("combine", combine, network_seconds=combine),
         )
         return [wires[0], experts, wires[1]], remote
+
+    def _direct_copies(self, s: int, copies: Floats, elements: Floats) -> tuple[float, float, float]:
+        """Return the times of dispatch and combine [s] and the share that leaves its domain."""
+        sent, back = (elements * dtype_bytes(t) for t in (self.workload.dispatch_dtype, self.workload.combine_dtype))
+        dispatch, remote = self._all_to_all(s, Outer(copies, sent))
+        return dispatch, self._all_to_all(s, Outer(back, copies))[0], remote
+
+    def _merged_copies(self, s: int, layer: int) -> tuple[float, float, float]:
+        """Return the same of copies for each different GPU or domain."""
+        work, model, plan = self.workload, self.model, self.plan
+        moe = MoE(
+            self.batch, model.hidden_size, model.top_k, model.n_experts, dtype_bytes(work.dispatch_dtype),
+            dtype_bytes(work.combine_dtype), (plan.slot_expert[layer], plan.slot_rank[layer]), self.shares[layer],
+        )  # fmt: skip
+        there, back = (
+            cost(
+                self.routes.fabric, kind, moe, ranks=self.groups[s], algorithm=work.copies, routing=self.routes,
+                profile=self.profile,
+            )
+            for kind in ("moe_dispatch", "moe_combine")
+        )  # fmt: skip
+        return there.seconds, back.seconds, there.remote_share
 
     def _all_to_all(self, s: int, traffic: Outer) -> tuple[float, float]:
         result = cost(

@@ -16,7 +16,7 @@ __all__ = ["Layout", "Workload"]
 Ints = NDArray[np.intp]
 
 PHASES = ("decode",)
-COPIES = ("direct",)
+COPIES = ("direct", "per_gpu", "per_domain")
 EXPERT_ROUTINGS = ("free",)
 EXPERT_READS = ("distinct", "all")
 #: Larger counts of sequences or tokens are a slip of the pen.
@@ -39,8 +39,9 @@ class Workload:
         Sequences on every GPU (constant per GPU). One of the two is given.
     kv_dtype, dispatch_dtype, combine_dtype : str, optional
         Of KV cache and attention arithmetic, and of the two all-to-alls.
-    copies : {"direct"}, optional
-        Direct: one copy of a token for each of its experts.
+    copies : {"direct", "per_gpu", "per_domain"}, optional
+        One copy of a token for each of its experts, for each different GPU they are on, or
+        for each different domain, handed on inside; results come back alike.
     expert_routing : {"free"}, optional
         Free: a model's group limit is not used.
     expert_read : {"distinct", "all"}, optional

@@ -377,6 +377,14 @@ def test_bad_arguments_are_refused(change: dict[str, Any], place: str) -> None:
     assert [fault.place for fault in caught.value.faults] == [place]
 
 
+def test_merged_copies_are_not_taken_for_direct_ones() -> None:
+    with pytest.raises(InputError, match=r"workload\.copies = 'per_domain': is what a step counts"):
+        placement.expert_layer_bound(
+            topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b"), Workload(batch=8, copies="per_domain"),
+            step_budget=1.0,
+        )  # fmt: skip
+
+
 def test_everything_bad_is_said_at_once() -> None:
     with pytest.raises(InputError) as caught:
         placement.expert_layer_bound(

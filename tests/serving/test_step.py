@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+import collectives
 import serving
 import topo
 from serving import Layout, Part, PlacementPlan, Step, Workload
@@ -362,3 +363,23 @@ def test_loads_that_are_none(load: list[float]) -> None:
 def test_an_unknown_profile() -> None:
     with pytest.raises(InputError, match="profile"):
         step(profile="fast")
+
+
+@pytest.mark.parametrize("kind", ["uniform", "skewed"])
+def test_merged_copies_take_the_wires_of_their_algorithm(kind: str) -> None:
+    """58 layers of dispatch and combine as `collectives.cost` has them; fewer copies, less time."""
+    graph, model = topo.load("hgx-h100-8", 2), serving.load_model("deepseek-v3")
+    load = None if kind == "uniform" else 1 / np.arange(1, 257)
+    seconds = {}
+    for copies in ("direct", "per_gpu", "per_domain"):
+        found = serving.step(graph, model, Workload(batch_per_gpu=64, copies=copies), expert_load=load)
+        layer = collectives.MoE(64, 7168, 8, 256, expert_load=load)
+        for part, name in (("dispatch", "moe_dispatch"), ("combine", "moe_combine")):
+            (one,) = [part_ for part_ in found.parts if part_.name == part]
+            wanted = 58 * collectives.cost(graph, name, layer, algorithm=copies).seconds
+            assert one.seconds == pytest.approx(wanted, rel=1e-9), (copies, part)
+            seconds[copies, part] = one.seconds
+        if copies != "direct":
+            assert any(f"each different {'GPU' if copies == 'per_gpu' else 'domain'}" in s for s in found.assumptions)
+    for part in ("dispatch", "combine"):
+        assert seconds["direct", part] > seconds["per_gpu", part] > seconds["per_domain", part]
