@@ -37,7 +37,7 @@ def scheduled(
     if isinstance(kind_or_schedule, Schedule):
         _require_only(kind_or_schedule, fabric, n_bytes=n_bytes, algorithm=algorithm, **words)
         return kind_or_schedule
-    if n_bytes is None and kind_or_schedule != "barrier":
+    if n_bytes is None and kind_or_schedule not in ("barrier", "moe_dispatch", "moe_combine"):
         raise InputError(Fault("n_bytes", None, f"{kind_or_schedule} needs a size", "Give bytes, as 1e9."))
     return schedule(kind_or_schedule, fabric, n_bytes, algorithm=algorithm, **words)
 

@@ -257,7 +257,7 @@ class _StepModel:
         )
         return [wires[0], experts, wires[1]], remote
 
-    def _direct_copies(self, s: int, copies: Floats, elements: Floats) -> tuple[float, float, float]:
+    def _direct_copies(self, s: int, copies: Floats, elements: NDArray[Any]) -> tuple[float, float, float]:
         """Return the times of dispatch and combine [s] and the share that leaves its domain."""
         sent, back = (elements * dtype_bytes(t) for t in (self.workload.dispatch_dtype, self.workload.combine_dtype))
         dispatch, remote = self._all_to_all(s, Outer(copies, sent))

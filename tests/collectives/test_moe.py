@@ -269,6 +269,12 @@ def test_what_was_filled_in_is_said() -> None:
     assert any(line.startswith("a token takes any 2 domains") for line in wide)
 
 
+def test_tokens_are_asked_for_by_name() -> None:
+    for size in (None, 1e9):
+        with pytest.raises(InputError, match=r"must be a collectives\.MoE\. Say MoE\(tokens="):
+            collectives.cost(star(2), "moe_dispatch", size)
+
+
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
