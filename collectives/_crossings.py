@@ -115,8 +115,8 @@ def crossings(team: Team) -> Crossings:
     hops, before = shortest_path(adjacent, unweighted=True, return_predecessors=True)
     if np.isinf(hops).any():
         a, b = (team.fabric.rank_labels[team.ranks[team.domains[d][0]]] for d in np.argwhere(np.isinf(hops))[0])
-        rule = f"no wires lead from the domain of {a} to that of {b}"
-        raise unfit("by rails", rule, "Add links, or leave those ranks out.")
+        rule = f"no wires lead from ranks that take part in the domain of {a} to those of {b}"
+        raise unfit("by rails", rule, "Let more ranks of these domains take part, or add links.")
     depth, parent = hops.astype(np.intp), before.astype(np.intp)
     for far in range(2, int(depth.max()) + 1):  # from where the way into the domain before has led
         row, domain = np.nonzero(depth[team.home] == far)

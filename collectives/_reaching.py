@@ -53,7 +53,9 @@ def _others(plan: Schedule, routes: Routes, seconds: Callable[[Schedule], float]
 def _wires(lost: NoPath, routes: Routes) -> str:
     """Say whether the wires are missing, or the rule or table makes no use of them."""
     if routes.rule == "ecmp" or route(routes.given).class_between(lost.pair[:1], lost.pair[1:])[0] < 0:
-        return "No wires join them without another rank between: add links, or leave those ranks out."
+        some = lost.plan is not None and len(lost.plan.ranks) < routes.fabric.n_ranks
+        more = " let ranks that could relay take part," if some else ""
+        return f"No wires join them without another rank between: add links,{more} or leave those ranks out."
     if routes.walk is not None:
         return "The wires join them and the tables do not: correct the tables, or take routing ecmp."
     return f"The wires join them and {routes.rule} finds no way: take routing ecmp."

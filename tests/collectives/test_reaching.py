@@ -60,6 +60,14 @@ def test_where_none_would_the_wires_are_missing(algorithm: str) -> None:
     assert "Take algorithm" not in said
 
 
+def test_ranks_that_could_relay_and_take_no_part() -> None:
+    graph = racks(2, 2, rails=True)
+    said = refusal(graph, "all_reduce", ranks=["0.0", "1.1"], algorithm="best")
+    assert "No algorithm of all_reduce has paths" in said
+    assert "let ranks that could relay take part" in said
+    assert collectives.cost(graph, "all_reduce", 1e6, ranks=["0.0", "1.1", "1.0"], algorithm="best").seconds > 0
+
+
 @pytest.mark.parametrize("algorithm", ["direct", "best"])
 def test_a_rule_at_fault_is_named(algorithm: str) -> None:
     """A mesh without one link: dimension order has no way round, fewest hops has."""
