@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from collectives._crossings import crossings, planes_of
 from collectives._plan import Team
 from topo import Fabric, InputError
 
+from .random_graphs import Dice, designs, hosts, levels, switches_and_gpus
 from .shapes import racks
 from .test_meaning import size_of
 
@@ -131,6 +134,20 @@ def test_planes_pass_nics_and_pcie() -> None:
     assert planes_of(shared).tolist() == [[True]] * 16
     rails = Fabric.from_graph(topo.load("hgx-h100-8", (2, 3), {"scale_out.shape": "rail_only"}))
     assert planes_of(rails).astype(int).tolist() == [[1, 0], [0, 1], [1, 0], [0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("family", [switches_and_gpus, hosts, designs, levels], ids=lambda family: family.__name__)
+def test_planes_join_the_ranks_that_routes_join(family: Callable[[Dice], nx.Graph]) -> None:
+    """Worked out apart: parts of scale-out and PCIe here, shortest ways hop by hop there."""
+    whole = [graph for graph in (family(Dice(seed)) for seed in range(12)) if not topo.check(graph)]
+    assert len(whole) > 8
+    for graph in whole:
+        fabric = Fabric.from_graph(graph)
+        everyone, home, planes = np.arange(fabric.n_ranks), fabric.rank_domain, planes_of(fabric)
+        routed = topo.route(fabric).class_between(everyone[:, None], everyone) != -1
+        apart = home[:, None] != home
+        shared = (planes[:, None] & planes).any(axis=2)
+        np.testing.assert_array_equal(shared[apart], routed[apart])
 
 
 def test_ranks_of_one_host_without_scale_up_are_joined_by_pcie() -> None:
