@@ -1,5 +1,8 @@
 from . import fluid as fluid
 from . import laws as laws
+from ._bracket import Bracket as Bracket
+from ._bracket import PhaseBracket as PhaseBracket
+from ._bracket import bracket as bracket
 from ._cost import PROFILES as PROFILES
 from ._cost import cost as cost
 from ._expert_load import expert_shares as expert_shares

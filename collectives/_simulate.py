@@ -17,12 +17,12 @@ from collectives._records import Flows, Outer, Phase, Schedule
 from collectives._request import end_ports, fallen_through, scheduled
 from collectives._schedule import Order, Stages
 from collectives._sharing import Gates, gated, shared
-from collectives._subflows import Subflows, subflows
+from collectives._subflows import MOST, Subflows, subflows
 from collectives._timeline import PhaseTime, Timeline
 from collectives._traffic import no_path
 from topo import Fabric, Ranks, Routes, Routing, route
 
-__all__ = ["simulate"]
+__all__ = ["simulate", "simulated"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -82,7 +82,12 @@ def simulate(
     if algorithm == "best":
         algorithm = cost(graph, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
     plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, **words)
-    phases = _phases(routes, plan)
+    return simulated(routes, plan, MOST, barriers=barriers)
+
+
+def simulated(routes: Routes, plan: Schedule, most: int, *, barriers: bool = True) -> Timeline:
+    """Simulate a schedule whose phases go over `most` paths each at most."""
+    phases = _phases(routes, plan, most)
     in_turn = barriers or not any(len(sent.source) for sent in phases)
     runs = _one_by_one(routes, phases) if in_turn else _overlapping(routes, phases)
     return _timeline(routes, plan, phases, runs, barriers)
@@ -107,14 +112,14 @@ class _Run(NamedTuple):
     carried: Floats
 
 
-def _phases(routes: Routes, plan: Schedule) -> list[_Sent]:
+def _phases(routes: Routes, plan: Schedule, most: int) -> list[_Sent]:
     """Take every phase apart into flows and paths, phases of equal traffic once."""
     known: dict[Any, _Sent] = {}
     found = []
     for phase in plan.phases:
         key = phase.key
         if key not in known:
-            known[key] = _sent(routes, plan, _flows(phase, len(plan.ranks) + len(plan.switches)))
+            known[key] = _sent(routes, plan, _flows(phase, len(plan.ranks) + len(plan.switches)), most)
         found += [known[key]] * phase.repeats
     return found
 
@@ -131,7 +136,7 @@ def _flows(phase: Phase, ends: int) -> Flows:
     return Flows(source[wire], target[wire], n_bytes[wire], ends)
 
 
-def _sent(routes: Routes, plan: Schedule, flows: Flows) -> _Sent:
+def _sent(routes: Routes, plan: Schedule, flows: Flows, most: int) -> _Sent:
     fabric, (source, target) = routes.fabric, (flows.source, flows.target)
     nodes = np.concatenate([fabric.ranks[plan.ranks], plan.switches])
     if (np.maximum(source, target) >= len(plan.ranks)).any():
@@ -141,7 +146,7 @@ def _sent(routes: Routes, plan: Schedule, flows: Flows) -> _Sent:
         cut = np.flatnonzero(routes.class_between(plan.ranks[source], plan.ranks[target]) == -1)
         if len(cut):
             raise no_path(routes, plan.ranks[[source[cut[0]], target[cut[0]]]], len(cut))
-        parts = subflows(routes, plan.ranks[source], plan.ranks[target])
+        parts = subflows(routes, plan.ranks[source], plan.ranks[target], most)
     latency = np.add.reduceat(np.append(fabric.latency[parts.links], 0.0), parts.indptr)[:-1]
     return _Sent(nodes[source], nodes[target], flows.n_bytes, parts, latency)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import collectives
 import topo
-from collectives import _subflows
+from collectives import _simulate
 from topo import InputError
 
 from .brute import paths
@@ -251,7 +251,7 @@ def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
         collectives.simulate(four(), "all_to_all")
     with pytest.raises(InputError, match="a Schedule has its own"):
         collectives.simulate(four(), THREE, 1e9)
-    monkeypatch.setattr(_subflows, "MOST", 11)
+    monkeypatch.setattr(_simulate, "MOST", 11)
     with pytest.raises(InputError, match="splits 12 flows over 12 paths"):
         collectives.simulate(four(), "all_to_all", 1e9)
 
