@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from collectives._background import beside
 from collectives._cost import cost
 from collectives._lower_bound import MOST_RANKS, Bound, lower_bound
 from collectives._moe import MoE
@@ -21,7 +22,7 @@ from collectives._schedule import Order, Stages
 from collectives._simulate import simulated
 from collectives._subflows import TooManyPaths
 from collectives._timeline import Timeline
-from topo import Fabric, InputError, Ranks, Routes, Routing, route
+from topo import Fabric, InputError, Ranks, Routes, Routing
 from topo.units import format_quantity
 
 __all__ = ["Bracket", "PhaseBracket", "bracket"]
@@ -29,8 +30,8 @@ __all__ = ["Bracket", "PhaseBracket", "bracket"]
 #: Simulated up to these: flows of phases that differ, of all phases, times different sizes, paths of one phase.
 #: Some three seconds each.
 MOST_FLOWS, MOST_ROWS, MOST_UNLIKE, MOST_PATHS = 200_000, 3_000_000, 50_000_000, 1_000_000
-#: Bound up to this many cells (pairs of ranks x phases that differ).
-MOST_CELLS = 16_000_000
+#: Bound up to this many cells (pairs of ranks x phases that differ x sizes), where sizes beyond some change no more.
+MOST_CELLS, _UNLIKE = 16_000_000, 16
 
 CONVENTION = (
     "lower bound <= cost <= simulated, wires only: no routes (this schedule) and no algorithm (any) beat the bounds; "
@@ -113,7 +114,7 @@ class Bracket:
 
     def __repr__(self) -> str:
         low, high = (_time(seconds) for seconds in (self.lower, self.simulated))
-        gap = "unknown" if self.gap is None else f"{round(100 * self.gap, 6):.3g} %"
+        gap = "unknown" if self.gap is None else f"{max(0.0, round(100 * self.gap, 6)):.3g} %"
         return f"Bracket({low} <= {_time(self.cost.seconds)} <= {high}, gap {gap}: {self.cost.kind})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,6 +147,7 @@ def bracket(
     root: str | int | None = None,
     channels: int | None = None,
     order: Order = None,
+    background: ArrayLike | None = None,
 ) -> Bracket:
     """Return the cost of a collective between its lower bounds and its simulation.
 
@@ -156,6 +158,8 @@ def bracket(
     ----------
     graph, kind_or_schedule, n_bytes, ranks, algorithm, routing, pipelined, stages, root, channels, order
         As `cost`, which is taken without software.
+    background : (ranks, ranks) array, optional
+        As `simulate`: bounds and cost too are those of what it leaves.
 
     Returns
     -------
@@ -178,10 +182,10 @@ def bracket(
     'cut'
     """
     graph, ranks = end_ports(graph, ranks)
-    routes = route(graph, routing)
+    routes = beside(graph, background, routing)
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
     if algorithm == "best":
-        algorithm = cost(graph, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
+        algorithm = cost(routes.fabric, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
     plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, **words)
     plan = plan if pipelined is None else replace(plan, pipelined=pipelined)
     left_out: list[str] = []
@@ -211,12 +215,14 @@ _WHOSE = {"any": "any algorithm", "schedule": "this schedule"}
 
 def _why_no_bound(routes: Routes, plan: Schedule, scope: str) -> str:
     n, differ = len(plan.ranks), len({phase.key for phase in plan.phases})
+    sizes = max((_count(phase)[1] for phase in plan.phases), default=0)
     if n > MOST_RANKS:
         return f"{n:,} ranks are more than the {MOST_RANKS:,} whose pairs a bound looks at"
     if scope == "schedule" and routes.walk is not None:
         return "forwarding tables need not keep to the path classes it counts on"
-    if n * n * (differ if scope == "schedule" else 1) > MOST_CELLS:
-        return f"{differ:,} phases of {n:,} ranks take too long here; collectives.lower_bound takes them"
+    if n * n * (differ if scope == "schedule" else 1) * min(sizes, _UNLIKE) > MOST_CELLS:
+        what = f"{differ:,} phases of {n:,} ranks, {sizes:,} different sizes in one,"
+        return f"{what} take too long here; collectives.lower_bound takes them"
     return ""
 
 

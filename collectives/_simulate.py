@@ -9,18 +9,19 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collectives._background import beside
 from collectives._cost import cost
 from collectives._filling import TIE, Filled
 from collectives._in_network import one_link
 from collectives._msccl import Algorithm
-from collectives._records import Flows, Outer, Phase, Schedule
+from collectives._records import Flows, Outer, Schedule
 from collectives._request import end_ports, fallen_through, scheduled
 from collectives._schedule import Order, Stages
 from collectives._sharing import Gates, gated, shared
 from collectives._subflows import MOST, Subflows, subflows
 from collectives._timeline import PhaseTime, Timeline
 from collectives._traffic import no_path
-from topo import Fabric, Ranks, Routes, Routing, route
+from topo import Fabric, Ranks, Routes, Routing
 
 __all__ = ["simulate", "simulated"]
 
@@ -40,6 +41,7 @@ def simulate(
     algorithm: str | Algorithm | None = None,
     routing: Routing = "ecmp",
     barriers: bool = True,
+    background: ArrayLike | None = None,
     stages: Stages = None,
     root: str | int | None = None,
     channels: int | None = None,
@@ -58,6 +60,10 @@ def simulate(
     barriers : bool, optional
         Whether a phase starts when the one before has ended everywhere. If not, a rank
         sends on as soon as all it sends and receives in earlier phases has arrived.
+    background : (ranks, ranks) array, optional
+        Other jobs' steady traffic [bytes/s] from every rank of the graph (row) to every other
+        one. It goes by the same rule and has the right of way: the collective shares what
+        it leaves of every link. Where a rule splits by capacity, by that.
 
     Returns
     -------
@@ -67,7 +73,7 @@ def simulate(
     Raises
     ------
     InputError
-        As `cost`; more paths than can be listed.
+        As `cost`; more paths than can be listed; a background that fills a link.
 
     Examples
     --------
@@ -77,10 +83,10 @@ def simulate(
         routing ecmp)
     """
     graph, ranks = end_ports(graph, ranks)
-    routes = route(graph, routing)
+    routes = beside(graph, background, routing)
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
     if algorithm == "best":
-        algorithm = cost(graph, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
+        algorithm = cost(routes.fabric, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
     plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, **words)
     return simulated(routes, plan, MOST, barriers=barriers)
 
@@ -119,21 +125,9 @@ def _phases(routes: Routes, plan: Schedule, most: int) -> list[_Sent]:
     for phase in plan.phases:
         key = phase.key
         if key not in known:
-            known[key] = _sent(routes, plan, _flows(phase, len(plan.ranks) + len(plan.switches)), most)
+            known[key] = _sent(routes, plan, phase.listed(len(plan.ranks) + len(plan.switches)), most)
         found += [known[key]] * phase.repeats
     return found
-
-
-def _flows(phase: Phase, ends: int) -> Flows:
-    """List what a phase sends over wires."""
-    if isinstance(phase.traffic, Flows):
-        source, target, n_bytes = phase.traffic.source, phase.traffic.target, phase.traffic.n_bytes
-    else:
-        matrix = phase.n_bytes
-        source, target = np.nonzero(matrix)
-        n_bytes = matrix[source, target]
-    wire = np.flatnonzero((source != target) & (n_bytes > 0))
-    return Flows(source[wire], target[wire], n_bytes[wire], ends)
 
 
 def _sent(routes: Routes, plan: Schedule, flows: Flows, most: int) -> _Sent:
