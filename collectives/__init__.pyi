@@ -37,5 +37,6 @@ from ._results import plain as plain
 from ._schedule import schedule as schedule
 from ._sensitivity import sensitivity as sensitivity
 from ._simulate import simulate as simulate
+from ._timeline import ClassUse as ClassUse
 from ._timeline import PhaseTime as PhaseTime
 from ._timeline import Timeline as Timeline

@@ -221,6 +221,7 @@ def _timeline(routes: Routes, plan: Schedule, phases: list[_Sent], runs: list[_R
         phases=tuple(_phase_times(routes.fabric, phases, starts, ends)),
         flow_phase=phase, flow_source=source, flow_target=target, flow_bytes=n_bytes, flow_ends=ends,
         times=times, use=moved / passed / routes.fabric.bandwidth, loads=carried[-1] if len(times) else carried.sum(0),
+        link_kind=routes.fabric.link_kind, bandwidth=routes.fabric.bandwidth,
         routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind, n_bytes=plan.n_bytes, n_ranks=len(plan.ranks),
         assumptions=tuple(_assumptions(routes, plan)),
     )  # fmt: skip

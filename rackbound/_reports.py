@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from collectives import Cost, Sensitivity
+from collectives import Bracket, Cost, HashTimes, Sensitivity
 from placement import ExpertLayerBound, Solution
+from rackbound._brackets import bracket_report, hash_report
 from rackbound._expect import Expectation
 from rackbound._output import say, show_table
 from rackbound._sentences import bandwidth_flip
@@ -43,8 +44,10 @@ def expect_report(design: str, domains: int, cost: Cost, expected: Expectation) 
     say()
 
 
-def cost_report(design: str, domains: int, cost: Cost, sensitivity: Sensitivity | None = None) -> None:
-    """Print time, bound and load of a collective, and what faster links would save."""
+def cost_report(
+    design: str, domains: int, cost: Cost, sensitivity: Sensitivity | None, held: Bracket, hashed: HashTimes | None
+) -> None:
+    """Print time, bound and load of a collective, its bracket, and what faster links would save."""
     time, size = format_quantity(cost.seconds, "seconds"), format_quantity(cost.n_bytes, "bytes")
     say(f"{cost.kind} of {size} over {cost.n_ranks} ranks of {design} x {domains}: {time}")
     say(f"  bound by {cost.bottleneck_kind} {cost.bottleneck}: {format_quantity(cost.bandwidth_seconds, 'seconds')}"
@@ -67,6 +70,9 @@ def cost_report(design: str, domains: int, cost: Cost, sensitivity: Sensitivity 
     for kind, saved in sensitivity.saved.items() if sensitivity else ():
         say(f"  1 % more {kind} bandwidth saves {format_quantity(saved / 100, 'seconds')}"
             f" ({saved / cost.seconds if cost.seconds else 0.0:.3g} % of the time)")  # fmt: skip
+    if hashed:
+        hash_report(hashed)
+    bracket_report(held)
     assumed(cost.assumptions)
 
 

@@ -51,6 +51,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("cost", HGX, "all_to_all", "--domains", "2", "--expect", "nccl-tests", "--sensitivity"),
         ("cost", HGX, "moe_dispatch", "--domains", "2", "--tokens", "1.5", "--hidden", "64", "--top-k", "2",
          "--experts", "16", "--copies", "per_domain", "--limit", "1"),
+        ("cost", HGX, "all_to_all", "--bytes", "1GB", "--domains", "2", "--routing", "hash", "--queue-pairs", "2"),
     ],
     "step/1": [
         ("step", HGX, *MIXTRAL), ("step", HGX, "--model", "llama-3.1-70b", "--batch", "8"),
