@@ -16,6 +16,7 @@ from rackbound import (
     _failures_command,
     _join_command,
     _read_command,
+    _simulate_command,
 )
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
 from rackbound._graphs import fabric_of
@@ -51,6 +52,7 @@ app.command()(_cost_command.cost)
 app.command()(_read_command.read)
 app.command()(_join_command.join)
 app.command()(_failures_command.failures)
+app.command()(_simulate_command.simulate)
 app.command()(_catalogue_commands.doctor)
 
 

@@ -97,6 +97,12 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("failures", HGX, "--collective", "all_reduce", "--algorithm", "ring", "--routing", "even", "--domains", "1"),
         ("failures", HGX, "--collective", "send", "--bytes", "1 MiB", "--set", "design.domain_size=4"),
     ],
+    "simulate/1": [
+        ("simulate", HGX, "all_to_all", "--bytes", "1GB", "--domains", "2"), ("simulate", HGX, "barrier"),
+        ("simulate", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--no-barriers"),
+        ("simulate", "mi300x-8", "send", "--bytes", "1 MiB", "--routing", "hash", "--queue-pairs", "2", "--seed", "3"),
+        ("simulate", HGX, "all_to_all", "--bytes", "0B", "--ranks", "4"),
+    ],
 }  # fmt: skip
 
 
