@@ -1,5 +1,6 @@
 from . import fluid as fluid
 from . import laws as laws
+from ._bracket import CONVENTION as CONVENTION
 from ._bracket import Bracket as Bracket
 from ._bracket import PhaseBracket as PhaseBracket
 from ._bracket import bracket as bracket

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from collectives import Bound, Bracket, HashTimes, hash_times
+from collectives import CONVENTION, Bound, Bracket, HashTimes, hash_times
 from rackbound._output import say, show_table
 from topo import Hash
 from topo.units import format_quantity
 
-__all__ = ["bracket_report", "hash_report", "spread"]
+__all__ = ["bracket_report", "brackets_report", "hash_report", "spread", "told"]
 
 #: Flows traced over all seeds of a hash: some three seconds. Fewer seeds than some say nothing of a p99.
 _MOST_TRACED, _FEWEST_SEEDS, _SEEDS = 3_000_000, 10, 100
@@ -60,6 +61,25 @@ def bracket_report(held: Bracket) -> None:
     for line in held.left_out:
         say(f"  left out: {line}")
     say()
+
+
+def told(held: Mapping[str, Bracket]) -> dict[str, Any]:
+    """Return brackets as plain JSON values."""
+    return {name: one.to_dict() for name, one in held.items()}
+
+
+def brackets_report(held: Mapping[str, Bracket], title: str = "Collectives of one layer, the slowest") -> None:
+    """Print between which times collectives lie, those of a step by its operations."""
+    if not held:
+        return
+    rows = [
+        (name, _time(one.lower), _time(one.cost.seconds), _time(one.simulated),
+         "unknown" if one.gap is None else _percent(one.gap))
+        for name, one in held.items()
+    ]  # fmt: skip
+    show_table(title, ("collective", "lower bound", "cost", "simulated", "gap"), rows)
+    for line in dict.fromkeys((CONVENTION, *(f"left out: {line}" for one in held.values() for line in one.left_out))):
+        say(f"  {line}")
 
 
 def _phase_table(held: Bracket) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from collectives import Bracket, Cost, HashTimes, Sensitivity
 from placement import ExpertLayerBound, Solution
-from rackbound._brackets import bracket_report, hash_report
+from rackbound._brackets import bracket_report, brackets_report, hash_report
 from rackbound._expect import Expectation
 from rackbound._output import say, show_table
 from rackbound._sentences import bandwidth_flip
@@ -91,7 +91,9 @@ def _leaves(n: int) -> str:
     return f"{n} leaf switch{'es' * (n != 1)}"
 
 
-def step_report(design: str, domains: int, model: Model, workload: Workload, step: Step) -> None:
+def step_report(
+    design: str, domains: int, model: Model, workload: Workload, step: Step, held: Mapping[str, Bracket]
+) -> None:
     """Print parts, memory and rate of a step."""
     low, high = format_quantity(step.lower, "seconds"), format_quantity(step.serial, "seconds")
     layout = f"EP {step.layout.ep}, PP {step.layout.pp}"
@@ -109,6 +111,7 @@ def step_report(design: str, domains: int, model: Model, workload: Workload, ste
           *(format_quantity(s, "seconds") for s in (part.compute_seconds, part.memory_seconds, part.network_seconds)))
          for part in step.parts),
     )  # fmt: skip
+    brackets_report(held)
     assumed(step.assumptions)
 
 
@@ -133,12 +136,13 @@ def _best(pair: tuple[int, int]) -> str:
     return f"{pair[0]:,} experts at width {pair[1]}" if pair[0] else "none"
 
 
-def place_report(design: str, domains: int, model: Model, solution: Solution) -> None:
+def place_report(design: str, domains: int, model: Model, solution: Solution, held: Mapping[str, Bracket]) -> None:
     """Print status, objective and proof of a placement."""
     layout = solution.layout
     say(f"{model.name} on {design} x {domains}, EP {layout.ep}, PP {layout.pp}: {solution.status}")
     if solution.plan is not None:
         _plan_report(solution)
+    brackets_report(held)
     assumed(solution.step.assumptions)
 
 

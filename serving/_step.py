@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives import Outer, cost, expert_shares, inclusion_shares, plain
+from collectives import Bracket, Cost, Outer, bracket, cost, expert_shares, inclusion_shares, plain
 from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
 from serving._dtypes import dtype_bytes
@@ -36,7 +36,7 @@ from serving._workload import Layout, Workload
 from topo import Fabric, Fault, InputError, Routes, route
 from topo.units import format_quantity
 
-__all__ = ["Step", "step"]
+__all__ = ["Step", "step", "step_brackets"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -154,10 +154,51 @@ def step(
     ... ).experts_per_gpu
     4
     """
+    return _step_model(graph, model, workload, layout, plan, expert_load, routing, profile).result()
+
+
+def step_brackets(
+    graph: nx.Graph[str] | Fabric,
+    model: Model,
+    workload: Workload,
+    *,
+    layout: Layout | None = None,
+    plan: PlacementPlan | None = None,
+    expert_load: ArrayLike | None = None,
+    routing: str | Routes = "ecmp",
+) -> dict[str, Bracket]:
+    """Return between which times each collective of a step lies: one layer's, the slowest of its name.
+
+    Parameters
+    ----------
+    graph, model, workload, layout, plan, expert_load, routing
+        As `step`.
+
+    Returns
+    -------
+    dict
+        Operation -> `collectives.Bracket`; nothing of a step without collectives.
+
+    Examples
+    --------
+    >>> import topo, serving
+    >>> graph, model = topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b")
+    >>> step_brackets(graph, model, Workload(batch_per_gpu=64))["dispatch"]
+    Bracket(2.019 us <= 2.019 us <= 2.019 us, gap 0 %: all_to_all_v)
+    """
+    one = _step_model(graph, model, workload, layout, plan, expert_load, routing, "ideal")
+    one.result()
+    return {name: bracket(one.routes.fabric, routing=one.routes, **words) for name, (_, words) in one.slowest.items()}
+
+
+def _step_model(
+    graph: nx.Graph[str] | Fabric, model: Model, workload: Workload, layout: Layout | None, plan: PlacementPlan | None,
+    expert_load: ArrayLike | None, routing: str | Routes, profile: str,
+) -> _StepModel:  # fmt: skip
     routes = route(graph, routing)
     require_records(model, workload, layout, plan)
     layout = layout or (Layout(plan.ep, pp=plan.pp) if plan else Layout(routes.fabric.n_ranks if model.is_moe else 1))
-    return _StepModel(routes, model, workload, layout, plan, expert_load, profile).result()
+    return _StepModel(routes, model, workload, layout, plan, expert_load, profile)
 
 
 class _StepModel:
@@ -179,6 +220,8 @@ class _StepModel:
         self.uniform = expert_load is None
         self.capped = int((asked > self.shares * (1 + 1e-9)).sum())
         self.remote: list[float] = []
+        #: Operation -> the longest of its collectives [s], and what `cost` took.
+        self.slowest: dict[str, tuple[float, dict[str, Any]]] = {}
 
     def result(self) -> Step:
         stages = [self._stage_parts(s) for s in range(self.layout.pp)]
@@ -244,8 +287,10 @@ class _StepModel:
         share = (self.shares[layer] / copies_of)[expert]
         per_rank = np.bincount(rank, weights=share, minlength=ep)
         copies, width = self.batch.astype(np.float64) * model.top_k, float(model.hidden_size)
-        dispatch, remote = self._all_to_all(s, Outer(copies, per_rank * width * dtype_bytes(work.dispatch_dtype)))
-        combine, _ = self._all_to_all(s, Outer(per_rank * width * dtype_bytes(work.combine_dtype), copies))
+        dispatch, remote = self._all_to_all(
+            "dispatch", s, Outer(copies, per_rank * width * dtype_bytes(work.dispatch_dtype))
+        )
+        combine, _ = self._all_to_all("combine", s, Outer(per_rank * width * dtype_bytes(work.combine_dtype), copies))
         held = np.bincount(rank, minlength=ep).astype(float)
         hit = experts_hit(expert, rank, share, model.top_k, float(self.batch.sum()), ep)
         experts = expert_part(model, work, self.chip, copies.sum() * per_rank, held, hit)
@@ -255,11 +300,16 @@ class _StepModel:
         )
         return [wires[0], experts, wires[1]], remote
 
-    def _all_to_all(self, s: int, traffic: Outer) -> tuple[float, float]:
-        result = cost(
-            self.routes.fabric, "all_to_all_v", traffic, ranks=self.groups[s], routing=self.routes, profile=self.profile
-        )
+    def _all_to_all(self, name: str, s: int, traffic: Outer) -> tuple[float, float]:
+        result = self._cost(name, kind_or_schedule="all_to_all_v", n_bytes=traffic, ranks=self.groups[s])
         return result.seconds, result.remote_share
+
+    def _cost(self, name: str, **words: Any) -> Cost:
+        """Cost a collective of an operation, and remember the slowest."""
+        result = cost(self.routes.fabric, routing=self.routes, profile=self.profile, **words)
+        if name not in self.slowest or result.seconds > self.slowest[name][0]:
+            self.slowest[name] = result.seconds, words
+        return result
 
     def _sends(self) -> Part | None:
         """Activations from stage to stage, at the combine dtype, one hop after the other."""
@@ -267,7 +317,7 @@ class _StepModel:
             return None
         size = self.heaviest * self.model.hidden_size * dtype_bytes(self.workload.combine_dtype)
         seconds = sum(
-            cost(self.routes.fabric, "send", size, stages=pair, routing=self.routes, profile=self.profile).seconds
+            self._cost("pipeline sends", kind_or_schedule="send", n_bytes=size, stages=pair).seconds
             for pair in pairwise(self.groups)
         )
         return Part("pipeline sends", seconds, network_seconds=seconds)

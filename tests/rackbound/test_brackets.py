@@ -60,3 +60,24 @@ def test_an_option_of_the_hash_alone(option: str) -> None:
     found = run("cost", *HGX, "all_to_all", "--bytes", "16GB", option, "2")
     assert found.code == 2
     assert f"{option} = 2: is for --routing hash" in found.err
+
+
+def test_a_step_says_between_which_times_its_collectives_lie() -> None:
+    words = ("step", "hgx-h100-8", "--domains", "2", "--model", "mixtral-8x7b", "--pp", "2", "--ep", "8")
+    answer = run(*words, "--json").answer["results"]
+    assert list(answer["brackets"]) == ["dispatch", "combine", "pipeline sends"]
+    parts = {part["name"]: part["network_seconds"] for part in answer["parts"]}
+    for name, layers in (("dispatch", 32), ("combine", 32), ("pipeline sends", 1)):
+        held = answer["brackets"][name]
+        assert held["cost"] * layers == pytest.approx(parts[name])  # every layer alike, and two stages
+        assert held["lower"] <= held["cost"] * (1 + 1e-9) <= held["simulated"] * (1 + 2e-9)
+    assert "Collectives of one layer, the slowest" in run(*words).out
+
+
+def test_a_placement_is_bracketed_as_it_is_placed() -> None:
+    words = ("place", "hgx-h100-8", "--model", "mixtral-8x7b", "--ep", "4", "--pp", "2")
+    answer = run(*words, "--json").answer["results"]
+    assert set(answer["brackets"]) == {"dispatch", "combine", "pipeline sends"}
+    assert "Collectives of one layer, the slowest" in run(*words).out
+    dense = run("place", "hgx-h100-8", "--model", "llama-3.1-70b", "--batch", "8", "--json").answer["results"]
+    assert set(dense["brackets"]) <= {"pipeline sends"}
