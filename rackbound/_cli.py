@@ -125,7 +125,7 @@ def bound(
     as_json: Json = False,
 ) -> None:
     """Find the largest expert layer of a model's kind on a design."""
-    from placement import Terms, expert_layer_bound
+    from placement import Terms, expert_layer_bound, width_brackets, width_steps
     from serving import load_model
 
     work, loaded, terms, fabric = together(
@@ -134,18 +134,20 @@ def bound(
         lambda: Terms(budget_seconds(budget), overlap),
         lambda: fabric_of(design, domains, DOMAINS, overrides_of(settings)),
     )
-    result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap)
+    steps = width_steps(fabric, loaded, work)
+    result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap, steps=steps)
+    held = width_brackets(steps, result.width) if result.width else {}
     if as_json:
         inputs = {
             "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
             "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap,
             "settings": overrides_of(settings),
         }  # fmt: skip
-        emit_json(envelope("bound/1", inputs, result.assumptions, result.to_dict()))
+        emit_json(envelope("bound/1", inputs, result.assumptions, result.to_dict() | {"brackets": told(held)}))
         return
     from rackbound._reports import bound_report
 
-    bound_report(fabric, loaded, work, result)
+    bound_report(fabric, loaded, work, result, held)
 
 
 @app.command()

@@ -115,7 +115,9 @@ def step_report(
     assumed(step.assumptions)
 
 
-def bound_report(fabric: Fabric, model: Model, workload: Workload, bound: ExpertLayerBound) -> None:
+def bound_report(
+    fabric: Fabric, model: Model, workload: Workload, bound: ExpertLayerBound, held: Mapping[str, Bracket]
+) -> None:
     """Print the bound, where it lies and where it flips."""
     budget = format_quantity(bound.step_budget, "seconds")
     asked = f"{workload.batch_policy}, context {workload.context}, budget {budget}, overlap {bound.overlap}"
@@ -129,6 +131,7 @@ def bound_report(fabric: Fabric, model: Model, workload: Workload, bound: Expert
         say(f"  best within one domain: {_best(bound.one_domain)}; over several: {_best(bound.beyond)}")
     if bound.scale_out_needed is not None and bound.scale_out is not None:
         say(f"  {bandwidth_flip(bound)}")
+    brackets_report(held, f"Collectives of one layer over {bound.width} GPUs")
     assumed(bound.assumptions)
 
 

@@ -13,7 +13,8 @@ from collectives import bracket, hash_times, simulate
 from topo import InputError
 
 from .random_graphs import FAMILIES, Dice
-from .test_bracket import RULES, gpus, in_order, star
+from .shapes import star
+from .test_bracket import RULES, gpus, in_order
 
 
 def rates(n: int, flows: dict[tuple[int, int], float]) -> Any:

@@ -15,6 +15,7 @@ from collectives import _bracket, bracket
 from topo import Hash, InputError
 
 from .random_graphs import FAMILIES, Dice, traffic
+from .shapes import star
 from .test_cost import racks
 
 TIE = 1 + 1e-9
@@ -105,16 +106,6 @@ def test_times_are_in_order_on_any_graph(family: str, rule: Any) -> None:
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
-
-
-def star(n: int) -> nx.Graph:
-    """GPUs under one switch, 1 GB/s each way, no latency."""
-    graph = nx.Graph()
-    graph.add_node("switch", kind="switch")
-    for i in range(n):
-        graph.add_node(f"gpu{i}", kind="gpu")
-        graph.add_edge(f"gpu{i}", "switch", kind="scale-up", bandwidth=1e9, latency=0.0)
-    return graph
 
 
 def crowded() -> Any:

@@ -81,3 +81,18 @@ def test_a_placement_is_bracketed_as_it_is_placed() -> None:
     assert "Collectives of one layer, the slowest" in run(*words).out
     dense = run("place", "hgx-h100-8", "--model", "llama-3.1-70b", "--batch", "8", "--json").answer["results"]
     assert set(dense["brackets"]) <= {"pipeline sends"}
+
+
+def test_a_bound_is_bracketed_at_its_width() -> None:
+    words = ("bound", "gb200-nvl72", "--model", "deepseek-v3", "--set", "scale_up.latency='0 s'")
+    answer = run(*words, "--json").answer["results"]
+    layers, at = 58, answer["width"] - 1
+    held = answer["brackets"]
+    # 114 x 8 copies of 7,168 bytes, 71 of 72 leave: 6.447 MB at 900 GB/s
+    assert held["dispatch"]["simulated"] == pytest.approx(114 * 8 * 7168 * 71 / 72 / 900e9)
+    both = held["dispatch"]["cost"] + held["combine"]["cost"]
+    assert both * layers == pytest.approx(answer["curve"]["all_to_all_seconds"][at])
+    assert (
+        run("bound", "hgx-h100-8", "--model", "mixtral-8x7b", "--budget", "1us", "--json").answer["results"]["brackets"]
+        == {}
+    )
