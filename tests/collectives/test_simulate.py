@@ -95,7 +95,7 @@ def test_paths_are_those_found_by_walking(family: str, seed: int) -> None:
 
 # SimGrid 3.32: racks of GPUs over NICs and a fabric that does not block; one switch
 @pytest.mark.parametrize(
-    ("count", "size", "seconds"), [(1, 72, 71e9 / 900e9), (2, 8, 0.16), (4, 8, 0.48), (8, 8, 1.12)]
+    ("count", "size", "seconds"), [(1, 72, 71e9 / 900e9), (2, 8, 0.16), (4, 8, 0.48), (8, 8, 1.12), (2, 72, 1.44), (4, 72, 4.32)]
 )
 def test_as_its_cost_where_nothing_blocks(count: int, size: int, seconds: float) -> None:
     graph, n = racks(count, size), count * size
