@@ -1,5 +1,9 @@
 from . import fluid as fluid
 from . import laws as laws
+from ._bracket import CONVENTION as CONVENTION
+from ._bracket import Bracket as Bracket
+from ._bracket import PhaseBracket as PhaseBracket
+from ._bracket import bracket as bracket
 from ._cost import PROFILES as PROFILES
 from ._cost import cost as cost
 from ._expert_load import expert_shares as expert_shares
@@ -34,5 +38,6 @@ from ._results import plain as plain
 from ._schedule import schedule as schedule
 from ._sensitivity import sensitivity as sensitivity
 from ._simulate import simulate as simulate
+from ._timeline import ClassUse as ClassUse
 from ._timeline import PhaseTime as PhaseTime
 from ._timeline import Timeline as Timeline

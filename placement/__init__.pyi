@@ -7,4 +7,5 @@ from ._solve import solve as solve
 from ._widths import OVERLAPS as OVERLAPS
 from ._widths import Terms as Terms
 from ._widths import WidthSteps as WidthSteps
+from ._widths import width_brackets as width_brackets
 from ._widths import width_steps as width_steps

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from collectives import Outer, cost
+from collectives import Bracket, Outer, bracket, cost
 from serving import (
     DTYPE_BYTES,
     Model,
@@ -28,7 +28,7 @@ from serving.laws import expected_experts_hit
 from topo import Fabric, Fault, InputError, Routes, route, suggest
 from topo.units import format_quantity
 
-__all__ = ["OVERLAPS", "Terms", "WidthStep", "WidthSteps", "width_steps"]
+__all__ = ["OVERLAPS", "Terms", "WidthStep", "WidthSteps", "width_brackets", "width_steps"]
 
 #: How operations share time; see Terms.
 OVERLAPS = ("none", "full")
@@ -138,6 +138,36 @@ def width_steps(
     return WidthSteps(routes, model, workload, tuple(WidthStep(routes, model, workload, width) for width in widths))
 
 
+def width_brackets(steps: WidthSteps, width: int) -> dict[str, Bracket]:
+    """Return between which times dispatch and combine of one layer over a width lie.
+
+    Parameters
+    ----------
+    steps : WidthSteps
+        From `width_steps`.
+    width : int
+        GPUs of the group.
+
+    Returns
+    -------
+    dict
+        Operation -> `collectives.Bracket`.
+
+    Examples
+    --------
+    >>> import topo, serving
+    >>> work = serving.Workload(batch_per_gpu=114)
+    >>> steps = width_steps(topo.load("gb200-nvl72"), serving.load_model("deepseek-v3"), work)
+    >>> width_brackets(steps, 72)["dispatch"]
+    Bracket(8.023 us <= 8.023 us <= 8.023 us, gap 0 %: all_to_all_v)
+    """
+    routes, step = steps.routes, steps.steps[width - 1]
+    return {
+        name: bracket(routes.fabric, "all_to_all_v", traffic, ranks=step.group, routing=routes)
+        for name, traffic in step.traffic().items()
+    }
+
+
 class WidthStep:
     """A group of one width: its step but for the routed experts, and what those add."""
 
@@ -163,16 +193,21 @@ class WidthStep:
         Last, the transfer time on scale-out links within the first [s]: at f times the
         scale-out bandwidth the all-to-all takes at least this over f.
         """
-        model, work = self.model, self.workload
-        copies, each = self.batch * float(model.top_k), np.full(self.width, model.hidden_size / self.width)
-        seconds, remote, wires = 0.0, 0.0, 0.0
-        dispatch = Outer(copies, each * DTYPE_BYTES[work.dispatch_dtype])
-        combine = Outer(each * DTYPE_BYTES[work.combine_dtype], copies)
-        for traffic in (dispatch, combine):
+        seconds, remote, wires, layers = 0.0, 0.0, 0.0, self.model.n_moe_layers
+        for traffic in self.traffic().values():
             result = cost(routes.fabric, "all_to_all_v", traffic, ranks=self.group, routing=routes)
             seconds, remote = seconds + result.seconds, result.remote_share
             wires += result.bandwidth_seconds if result.bottleneck_kind == "scale-out" else 0.0
-        return seconds * model.n_moe_layers, remote, wires * model.n_moe_layers
+        return seconds * layers, remote, wires * layers
+
+    def traffic(self) -> dict[str, Outer]:
+        """Return what one layer sends."""
+        model, work = self.model, self.workload
+        copies, each = self.batch * float(model.top_k), np.full(self.width, model.hidden_size / self.width)
+        return {
+            "dispatch": Outer(copies, each * DTYPE_BYTES[work.dispatch_dtype]),
+            "combine": Outer(each * DTYPE_BYTES[work.combine_dtype], copies),
+        }
 
     def seconds(self, n: int, overlap: str, all_to_all: float | None = None) -> float:
         """Return the step time with n experts of every layer on each GPU [s]."""

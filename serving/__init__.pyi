@@ -18,5 +18,6 @@ from ._plan import require_records as require_records
 from ._reading import load_model as load_model
 from ._step import Step as Step
 from ._step import step as step
+from ._step import step_brackets as step_brackets
 from ._workload import Layout as Layout
 from ._workload import Workload as Workload

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives import MoE, Outer, cost, expert_shares, inclusion_shares, plain
+from collectives import Bracket, Cost, MoE, Outer, bracket, cost, expert_shares, inclusion_shares, plain
 from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
 from serving._dtypes import dtype_bytes
@@ -36,7 +36,7 @@ from serving._workload import Layout, Workload
 from topo import Fabric, Fault, InputError, Routes, route
 from topo.units import format_quantity
 
-__all__ = ["Step", "step"]
+__all__ = ["Step", "step", "step_brackets"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -154,10 +154,51 @@ def step(
     ... ).experts_per_gpu
     4
     """
+    return _step_model(graph, model, workload, layout, plan, expert_load, routing, profile).result()
+
+
+def step_brackets(
+    graph: nx.Graph[str] | Fabric,
+    model: Model,
+    workload: Workload,
+    *,
+    layout: Layout | None = None,
+    plan: PlacementPlan | None = None,
+    expert_load: ArrayLike | None = None,
+    routing: str | Routes = "ecmp",
+) -> dict[str, Bracket]:
+    """Return between which times each collective of a step lies: one layer's, the slowest of its name.
+
+    Parameters
+    ----------
+    graph, model, workload, layout, plan, expert_load, routing
+        As `step`.
+
+    Returns
+    -------
+    dict
+        Operation -> `collectives.Bracket`; nothing of a step without collectives.
+
+    Examples
+    --------
+    >>> import topo, serving
+    >>> graph, model = topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b")
+    >>> step_brackets(graph, model, Workload(batch_per_gpu=64))["dispatch"]
+    Bracket(2.019 us <= 2.019 us <= 2.019 us, gap 0 %: all_to_all_v)
+    """
+    one = _step_model(graph, model, workload, layout, plan, expert_load, routing, "ideal")
+    one.result()
+    return {name: bracket(one.routes.fabric, routing=one.routes, **words) for name, (_, words) in one.slowest.items()}
+
+
+def _step_model(
+    graph: nx.Graph[str] | Fabric, model: Model, workload: Workload, layout: Layout | None, plan: PlacementPlan | None,
+    expert_load: ArrayLike | None, routing: str | Routes, profile: str,
+) -> _StepModel:  # fmt: skip
     routes = route(graph, routing)
     require_records(model, workload, layout, plan)
     layout = layout or (Layout(plan.ep, pp=plan.pp) if plan else Layout(routes.fabric.n_ranks if model.is_moe else 1))
-    return _StepModel(routes, model, workload, layout, plan, expert_load, profile).result()
+    return _StepModel(routes, model, workload, layout, plan, expert_load, profile)
 
 
 class _StepModel:
@@ -179,6 +220,8 @@ class _StepModel:
         self.uniform = expert_load is None
         self.capped = int((asked > self.shares * (1 + 1e-9)).sum())
         self.remote: list[float] = []
+        #: Operation -> the longest of its collectives [s], and what `cost` took.
+        self.slowest: dict[str, tuple[float, dict[str, Any]]] = {}
 
     def result(self) -> Step:
         stages = [self._stage_parts(s) for s in range(self.layout.pp)]
@@ -260,8 +303,10 @@ class _StepModel:
     def _direct_copies(self, s: int, copies: Floats, elements: NDArray[Any]) -> tuple[float, float, float]:
         """Return the times of dispatch and combine [s] and the share that leaves its domain."""
         sent, back = (elements * dtype_bytes(t) for t in (self.workload.dispatch_dtype, self.workload.combine_dtype))
-        dispatch, remote = self._all_to_all(s, Outer(copies, sent))
-        return dispatch, self._all_to_all(s, Outer(back, copies))[0], remote
+        there, again = Outer(copies, sent), Outer(back, copies)
+        dispatch = self._cost("dispatch", kind_or_schedule="all_to_all_v", n_bytes=there, ranks=self.groups[s])
+        combine = self._cost("combine", kind_or_schedule="all_to_all_v", n_bytes=again, ranks=self.groups[s])
+        return dispatch.seconds, combine.seconds, dispatch.remote_share
 
     def _merged_copies(self, s: int, layer: int) -> tuple[float, float, float]:
         """Return the same of copies for each different GPU or domain."""
@@ -270,20 +315,18 @@ class _StepModel:
             self.batch, model.hidden_size, model.top_k, model.n_experts, dtype_bytes(work.dispatch_dtype),
             dtype_bytes(work.combine_dtype), (plan.slot_expert[layer], plan.slot_rank[layer]), self.shares[layer],
         )  # fmt: skip
-        there, back = (
-            cost(
-                self.routes.fabric, kind, moe, ranks=self.groups[s], algorithm=work.copies, routing=self.routes,
-                profile=self.profile,
-            )
-            for kind in ("moe_dispatch", "moe_combine")
-        )  # fmt: skip
-        return there.seconds, back.seconds, there.remote_share
-
-    def _all_to_all(self, s: int, traffic: Outer) -> tuple[float, float]:
-        result = cost(
-            self.routes.fabric, "all_to_all_v", traffic, ranks=self.groups[s], routing=self.routes, profile=self.profile
+        dispatch, combine = (
+            self._cost(part, kind_or_schedule=f"moe_{part}", n_bytes=moe, ranks=self.groups[s], algorithm=work.copies)
+            for part in ("dispatch", "combine")
         )
-        return result.seconds, result.remote_share
+        return dispatch.seconds, combine.seconds, dispatch.remote_share
+
+    def _cost(self, name: str, **words: Any) -> Cost:
+        """Cost a collective of an operation, and remember the slowest."""
+        result = cost(self.routes.fabric, routing=self.routes, profile=self.profile, **words)
+        if name not in self.slowest or result.seconds > self.slowest[name][0]:
+            self.slowest[name] = result.seconds, words
+        return result
 
     def _sends(self) -> Part | None:
         """Activations from stage to stage, at the combine dtype, one hop after the other."""
@@ -291,7 +334,7 @@ class _StepModel:
             return None
         size = self.heaviest * self.model.hidden_size * dtype_bytes(self.workload.combine_dtype)
         seconds = sum(
-            cost(self.routes.fabric, "send", size, stages=pair, routing=self.routes, profile=self.profile).seconds
+            self._cost("pipeline sends", kind_or_schedule="send", n_bytes=size, stages=pair).seconds
             for pair in pairwise(self.groups)
         )
         return Part("pipeline sends", seconds, network_seconds=seconds)
