@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -190,20 +190,29 @@ def bracket(
     plan = plan if pipelined is None else replace(plan, pipelined=pipelined)
     left_out: list[str] = []
     priced = cost(routes.fabric, plan, routing=routes)
-    free, own = (_bound(routes, plan, scope, left_out) for scope in ("any", "schedule"))
+    asked: Any = (kind_or_schedule, n_bytes) if isinstance(kind_or_schedule, str) else (plan,)
+    given = words if isinstance(kind_or_schedule, str) else {}
+    free = _bound(routes, plan, "any", left_out, lambda: lower_bound(routes.given, *asked, scope="any", **given))
+    own = _schedule_bound(routes, plan, left_out)
     timeline = _timeline(routes, plan, left_out)
-    in_turn = _bound(routes, replace(plan, pipelined=False), "schedule", []) if plan.pipelined else own
+    in_turn = _schedule_bound(routes, replace(plan, pipelined=False), []) if plan.pipelined else own
     phases = tuple(_phases(in_turn, priced, timeline))
     convention = CONVENTION + (_OVERLAP if priced.pipelined else "")
     return Bracket(free, own, priced, timeline, phases, convention, tuple(left_out))
 
 
-def _bound(routes: Routes, plan: Schedule, scope: str, left_out: list[str]) -> Bound | None:
+def _schedule_bound(routes: Routes, plan: Schedule, left_out: list[str]) -> Bound | None:
+    # Switches of a schedule are numbered on the fabric of the routes, planes and all.
+    fabric = routes.fabric if len(plan.switches) else routes.given
+    return _bound(routes, plan, "schedule", left_out, lambda: lower_bound(fabric, plan))
+
+
+def _bound(routes: Routes, plan: Schedule, scope: str, left_out: list[str], work: Callable[[], Bound]) -> Bound | None:
+    """Work out a bound, or say why there is none."""
     why = _why_no_bound(routes, plan, scope)
     if not why:
         try:
-            # Switches of a schedule are numbered on the fabric of the routes, planes and all.
-            return lower_bound(routes.fabric if len(plan.switches) else routes.given, plan, scope=scope)
+            return work()
         except InputError as error:
             why = error.faults[0].rule
     left_out.append(f"lower bound ({_WHOSE[scope]}): {why}")
