@@ -22,7 +22,7 @@ def test_the_bracket_is_printed_with_its_gap_and_convention() -> None:
 
 
 def test_phases_are_printed_one_by_one() -> None:
-    found = run("cost", *HGX, "all_to_all", "--bytes", "16GB", "--algorithm", "rail_aligned")
+    found = run("cost", *HGX, "all_to_all", "--bytes", "16GB", "--algorithm", "hierarchical")
     assert "Phase by phase, one time each" in found.out
     many = run("cost", *HGX, "all_to_all", "--bytes", "16GB", "--algorithm", "pairwise").out
     assert "Phase by phase, one time each, the 8 longest of 15" in many
