@@ -156,9 +156,10 @@ def _made(routes: Routes, what: str | Schedule, **words: Any) -> tuple[Cost, Sch
 def _same_order(plan: Schedule, then: Schedule) -> bool:
     """Whether a schedule is still what it was, or does not go by the order of ranks at all."""
     pairs = [(_arrays(a), _arrays(b)) for a, b in zip(plan.phases, then.phases, strict=False)]
-    if len(plan.phases) == len(then.phases) and len(plan.switches) == len(then.switches):
-        if all(len(a) == len(b) and all(map(np.array_equal, a, b)) for a, b in pairs):
-            return True
+    same_ends = (len(plan.ranks), len(plan.switches)) == (len(then.ranks), len(then.switches))
+    same_sends = all(len(a) == len(b) and all(map(np.array_equal, a, b)) for a, b in pairs)
+    if same_ends and len(plan.phases) == len(then.phases) and same_sends:
+        return True
     return all(isinstance(one.traffic, Outer) and not any(map(np.ptp, _arrays(one))) for one in then.phases)
 
 

@@ -54,7 +54,7 @@ class Failure:
     loss : float
         What that is more than before [s].
     bottleneck : str
-        What binds then.
+        What binds then; empty where nothing is done.
     algorithm : str
         That of the time: another one where the collective's own does not do any more.
     dropped : int
@@ -81,8 +81,17 @@ class Failure:
         """What failed, in words."""
         return " and ".join(f"{kind} {name}" for kind, name in self.parts)
 
+    @property
+    def stopped(self) -> str:
+        """Why the collective can no longer be done, in words; empty where it can."""
+        if math.isfinite(self.seconds):
+            return ""
+        if self.unreachable:
+            return f"{self.unreachable:,} pairs without a path"
+        return f"{self.dropped:,} ranks lost" if self.dropped else "no algorithm applies"
+
     def __repr__(self) -> str:
-        what = f"{self.unreachable} pairs without a path" if self.unreachable else _plus(self.loss)
+        what = self.stopped or _plus(self.loss)
         return f"Failure({what}: {self.name}, one of {self.alike:,} alike)"
 
 
@@ -262,7 +271,7 @@ def _planned(
 def _asked(
     fabric: Fabric, kind_or_schedule: str | Schedule, n_bytes: Any, algorithm: Any, root: str | int | None
 ) -> dict[str, Any]:
-    """What makes the schedule anew, ranks aside; nothing where it is settled who sends to whom."""
+    """Return what makes the schedule anew, ranks aside; nothing where it is settled who sends to whom."""
     if isinstance(kind_or_schedule, Schedule) or "stages" in KINDS[kind_or_schedule].takes:
         return {}
     label = root if root is None or isinstance(root, str) else fabric.rank_labels[root]
@@ -286,8 +295,7 @@ def _failure(before: float, parts: Sequence[Part], alike: int, found: Outcome) -
     names = tuple((part.kind, part.name) for part in parts)
     pairs = tuple(f"{a} => {b}" for a, b in found.pairs)
     if found.cost is None:
-        why = "no path" if found.unreachable else "ranks lost" if found.dropped else "no algorithm"
-        return Failure(names, alike, math.inf, math.inf, why, "", found.dropped, found.unreachable, pairs)
+        return Failure(names, alike, math.inf, math.inf, "", "", found.dropped, found.unreachable, pairs)
     then = found.cost
     loss = then.seconds - before
     return Failure(

@@ -122,7 +122,7 @@ def _cable(
 
 
 def _trays(graph: nx.Graph[str], fabric: Fabric, classes: Classes) -> Iterator[Part]:
-    """Yield every host with its GPUs and NICs; hosts are alike if their members are, told apart also by who shares one."""
+    """Yield every host with its GPUs and NICs; alike if their members are, told apart also by who shares a host."""
     kinds = {name: NODE_KINDS.index(name) for name in ("gpu", "host", "nic")}
     held = np.flatnonzero(np.isin(fabric.node_kind, list(kinds.values())) & (fabric.host >= 0))
     trays: dict[int, list[int]] = {}

@@ -34,7 +34,7 @@ def draw_failures(failures: Failures, *, name: str = "", most: int = 12, ax: Axe
     Returns
     -------
     Axes
-        The one passed in, or the new one. A failure that cuts pairs off has a bar across the whole width.
+        The one passed in, or the new one. A failure that stops the collective has a bar across the whole width.
 
     Raises
     ------
@@ -58,13 +58,13 @@ def draw_failures(failures: Failures, *, name: str = "", most: int = 12, ax: Axe
         width = 1.45 * max([failures.seconds, *finite]) * 1e3
         ax.set(xlim=(0, width), ylim=(len(shown) - 0.45, -0.55), xlabel=f"{failures.kind} [ms]")
         ax.xaxis.set_major_locator(MaxNLocator(6))
-        labels = [shortened(f"{one.name} ({one.alike:,})", 190.0, _SIZE) for one in shown]
+        labels = [f"{shortened(one.name, 190.0, _SIZE)} ({one.alike:,})" for one in shown]
         ax.set_yticks(range(len(shown)), labels=labels, parse_math=False)
         ax.set_ylabel("one failed part (how many are alike)")
         ax.tick_params(axis="y", length=0)
         ax.grid(axis="x")
         for row, one in enumerate(shown):
-            _bar(ax, row, one, width)
+            _bar(ax, row, one, width, failures.algorithm)
         ax.axvline(failures.seconds * 1e3, color=GREY, linewidth=1.2, linestyle=(0, (6, 2)), zorder=3)
         ax.annotate("nothing failed", (failures.seconds * 1e3, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
                     textcoords="offset points", ha="center", color=GREY, fontsize=_SIZE)  # fmt: skip
@@ -72,12 +72,14 @@ def draw_failures(failures: Failures, *, name: str = "", most: int = 12, ax: Axe
     return ax
 
 
-def _bar(ax: Axes, row: int, one: Failure, width: float) -> None:
-    cut = bool(one.unreachable)
+def _bar(ax: Axes, row: int, one: Failure, width: float, own: str) -> None:
+    cut = bool(one.stopped)
     length = width if cut else one.seconds * 1e3
     ax.barh(row, length, 0.62, color=VERMILION if cut else BLUE, hatch="////" if cut else "", edgecolor="white",
             linewidth=0)  # fmt: skip
-    text = f"{counted(one.unreachable, 'pair')} cut off" if cut else format_quantity(one.seconds, "seconds", 3)
+    text = one.stopped or format_quantity(one.seconds, "seconds", 3)
+    text += f", {one.algorithm}" if one.algorithm not in ("", own) else ""
+    text += f", {counted(one.dropped, 'rank')} fewer" if one.dropped and not cut else ""
     halo = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"}
     ax.annotate(text, (0 if cut else length, row), xytext=(5, 0), textcoords="offset points", va="center",
                 fontsize=_SIZE, bbox=halo, zorder=4)  # fmt: skip
@@ -86,8 +88,9 @@ def _bar(ax: Axes, row: int, one: Failure, width: float) -> None:
 def _heading(failures: Failures, name: str, worst: Failure) -> str:
     where = f"{shortened(name, 200.0, 11.0)}: " if name else ""
     what = f"{where}one failed {worst.parts[0][0]}"
-    if worst.unreachable:
-        return f"{what} cuts {counted(worst.unreachable, 'pair')} off"
+    if worst.stopped:
+        stop = f"cuts {counted(worst.unreachable, 'pair')} off" if worst.unreachable else f"stops {failures.kind}"
+        return f"{what} {stop}"
     if not worst.loss > 0:
         return f"{where}no single failure costs any time"
     return f"{what} takes {failures.kind} from {_short(failures.seconds)} to {_short(worst.seconds)}"

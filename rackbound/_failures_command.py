@@ -34,7 +34,7 @@ def failures(
     out: Annotated[str | None, typer.Option(help="Folder for the figure and failures.json.  [default: none]")] = None,
     as_json: Json = False,
 ) -> None:
-    """Fail every link, lane, NIC and switch in turn and cost a collective without it."""
+    """Fail every link, lane, NIC, switch and tray in turn and cost a collective without it."""
     overrides = overrides_of(settings)
     checks = [partial(require_folder, out)] if out is not None else []
     size, graph, chosen, rule = together(
@@ -62,25 +62,45 @@ def _report(design: str, found: Failures) -> None:
     size, time = format_quantity(found.n_bytes, "bytes"), format_quantity(found.seconds, "seconds")
     say(f"{found.kind} of {size} over {found.n_ranks} ranks of {design}: {time} with nothing failed")
     if found.worst is not None:
-        say(f"  worst single failure: {found.worst.name}: {_effect(found.worst)}")
+        say(f"  worst of {found.n_parts:,} single failures: {found.worst.name}: {_effect(found.worst)}")
     say(f"  routing {found.routing}, algorithm {found.algorithm}\n")
-    columns = ("failed", "alike", "time", "loss", "binds then")
-    for title, rows in (("Single failures", found.singles), (f"Double failures, seed {found.seed}", found.doubles)):
-        if rows:
-            show_table(title, columns, [_row(one) for one in rows])
+    singles = (_row(found, one) for one in found.singles)
+    show_table("Single failures", ("failed", "alike", "time", "loss", "then"), singles)
+    if found.doubles:
+        rows = (_row(found, one) for one in found.doubles)
+        show_table("Double failures", ("failed", "time", "loss", "then"), ((row[0], *row[2:]) for row in rows))
+        say(_sample(found))
     assumed(found.assumptions)
 
 
-def _row(one: Failure) -> tuple[str, str, str, str, str]:
-    if one.unreachable:
-        return one.name, f"{one.alike:,}", "never", f"{one.unreachable:,} pairs cut off", f"first {one.pairs[0]}"
-    return one.name, f"{one.alike:,}", format_quantity(one.seconds, "seconds"), _loss(one.loss), one.bottleneck
+def _sample(found: Failures) -> str:
+    """Return what a sample of double failures says of all of them."""
+    low, high = found.stopping_doubles or (0.0, 1.0)
+    if not found.worse_doubles:
+        return f"These are all: {100 * low:.3g} % stop the collective."
+    return (f"{len(found.doubles):,} of {found.n_doubles:,}, seed {found.seed}. With 95 % confidence {100 * low:.2g} "
+            f"to {100 * high:.2g} % of all stop the collective,\n"
+            f"and fewer than {100 * found.worse_doubles:.2g} % are worse than the worst here.")  # fmt: skip
+
+
+def _row(found: Failures, one: Failure) -> tuple[str, str, str, str, str]:
+    if one.stopped:
+        return one.name, f"{one.alike:,}", "never", one.stopped, _first(one)
+    other = "" if one.algorithm == found.algorithm else f" ({one.algorithm})"
+    lost = f"{one.unreachable:,} pairs without a path, {_first(one)}; then " if one.unreachable else ""
+    lost += f"{one.dropped:,} ranks fewer; " if one.dropped else ""
+    time = f"{format_quantity(one.seconds, 'seconds')}{other}"
+    return one.name, f"{one.alike:,}", time, _loss(one.loss), f"{lost}{one.bottleneck}"
 
 
 def _effect(one: Failure) -> str:
-    if one.unreachable:
-        return f"{one.unreachable:,} pairs have no path, the first {one.pairs[0]}"
+    if one.stopped:
+        return f"never done: {one.stopped}{', ' if one.pairs else ''}{_first(one)}"
     return f"{format_quantity(one.seconds, 'seconds')}, {_loss(one.loss)}"
+
+
+def _first(one: Failure) -> str:
+    return f"first {one.pairs[0]}" if one.pairs else ""
 
 
 def _loss(loss: float) -> str:

@@ -29,18 +29,28 @@ def test_bars_are_the_times() -> None:
     for one, length in zip(failures.singles, lengths, strict=True):
         assert length == pytest.approx(one.seconds * 1e3 if np.isfinite(one.seconds) else ax.get_xlim()[1])
     assert ax.get_title(loc="left") == "hgx-h100-8: one failed switch cuts 180 pairs off"
-    assert labels(ax)[:3] == ["180 pairs cut off", "48 pairs cut off", "52.5 ms"]
+    assert labels(ax)[:3] == ["180 pairs without a path", "48 pairs without a path", "52.5 ms"]
+    assert labels(ax)[9] == "17.5 ms, 8 ranks fewer"
     assert shown_ticks(ax.yaxis)[0] == "switch leaf0 (8)"
     assert cropped(ax) == []
     assert overlapping(ax) == []
 
 
 def test_a_delay_is_said_with_both_times() -> None:
-    failures = replace(found(), singles=tuple(one for one in found().singles if not one.unreachable))
+    failures = replace(found(), singles=tuple(one for one in found().singles if not one.stopped))
     title = figures.draw_failures(failures).get_title(loc="left")
     assert title == "one failed switch takes all_to_all from 26.3 ms to 52.5 ms"
     harmless = replace(failures, singles=tuple(one for one in failures.singles if not one.loss))
     assert figures.draw_failures(harmless).get_title(loc="left") == "no single failure costs any time"
+
+
+def test_another_algorithm_and_a_stop_are_said() -> None:
+    first, *others = found().singles
+    took = replace(first, seconds=0.05, loss=0.02, algorithm="ring")
+    gone = replace(first, unreachable=0, pairs=(), dropped=8)
+    ax = figures.draw_failures(replace(found(), singles=(gone, took, *others)))
+    assert ax.get_title(loc="left") == "one failed switch stops all_to_all"
+    assert labels(ax)[:2] == ["8 ranks lost", "50 ms, ring"]
 
 
 def test_only_the_worst_are_drawn() -> None:
