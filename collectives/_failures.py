@@ -18,7 +18,7 @@ from collectives._failure_trial import Outcome, Trial
 from collectives._kinds import KINDS
 from collectives._moe import MoE
 from collectives._msccl import Algorithm
-from collectives._parts import Part, parts_of
+from collectives._parts import Part, kin_of, parts_of, some_of
 from collectives._records import Outer, Schedule
 from collectives._results import plain
 from collectives._schedule import Stages, schedule
@@ -30,10 +30,6 @@ __all__ = ["Failure", "Failures", "failures"]
 
 Ints = NDArray[np.intp]
 _ROUNDING = 1e-12
-#: Rules that treat alike what symmetry cannot tell apart; under others every member is tried.
-_FAIR = ("ecmp", "even", "paths")
-#: Parts that are alike of which one after the other is tried where the order of ranks matters.
-_MOST_TRIED = 4
 #: With which what is said of double failures not sampled holds.
 _CONFIDENCE = 0.95
 
@@ -244,13 +240,9 @@ def failures(
         _asked(fabric, kind_or_schedule, n_bytes, algorithm, root), routing,
     )  # fmt: skip
     found = parts_of(graph, classes=_classes(fabric, plan))
-    classes: dict[object, list[Part]] = {}
-    for part in found:
-        key = part.alike if isinstance(routing, str) and routing in _FAIR else part
-        classes.setdefault(key, []).append(part)
 
     return Failures(
-        healthy.seconds, _worst_first([_one_of(healthy.seconds, trial, same) for same in classes.values()]),
+        healthy.seconds, _worst_first([_one_of(healthy.seconds, trial, same) for same in kin_of(found, routing)]),
         _worst_first([_failure(healthy.seconds, pair, 1, trial.lose(pair)) for pair in _sampled(found, doubles, seed)]),
         math.comb(len(found), 2), seed,
         plan.kind, plan.algorithm, healthy.routing, plan.n_bytes, len(plan.ranks), healthy.assumptions,
@@ -286,7 +278,7 @@ def _one_of(before: float, trial: Trial, same: list[Part]) -> Failure:
     """
     first = trial.lose(same[:1])
     found = [_failure(before, same[:1], len(same), first)]
-    more = [] if first.settled else same[1 :: max(1, -(-(len(same) - 1) // (_MOST_TRIED - 1)))]
+    more = [] if first.settled else some_of(same)[1:]
     found += [_failure(before, [part], len(same), trial.lose([part])) for part in more]
     return min(found, key=lambda one: (one.seconds, one.unreachable))
 

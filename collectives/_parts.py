@@ -11,9 +11,14 @@ import networkx as nx
 import numpy as np
 
 from collectives._symmetry import Classes, classes_of, tied
-from topo import NODE_KINDS, Fabric, Ranks, fail
+from topo import NODE_KINDS, Fabric, Ranks, Routing, fail
 
-__all__ = ["Part", "parts_of", "without"]
+__all__ = ["Part", "kin_of", "parts_of", "some_of", "without"]
+
+#: Rules that treat alike what symmetry cannot tell apart; under others every part is tried.
+_FAIR = ("ecmp", "even", "paths")
+#: Parts that are alike of which one after the other is tried where the order of ranks matters.
+_MOST_TRIED = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +69,26 @@ def parts_of(graph: nx.Graph[str], ranks: Ranks = None, classes: Classes | None 
     fabric = Fabric.from_graph(graph)
     alike = classes or classes_of(fabric, fabric.rank_numbers(ranks))
     return (*_switches_and_nics(graph, fabric, alike), *_cables(graph, fabric, alike), *_trays(graph, fabric, alike))
+
+
+def kin_of(parts: Sequence[Part], routing: Routing = "ecmp") -> list[list[Part]]:
+    """Return parts that are alike together; under routing rules that symmetry does not bind each alone.
+
+    Examples
+    --------
+    >>> import topo
+    >>> [(kin[0], len(kin)) for kin in kin_of(parts_of(topo.load("mi300x-8")))]
+    [(Part(link d0/gpu0 - d0/gpu1), 28), (Part(tray host0), 1)]
+    """
+    found: dict[object, list[Part]] = {}
+    for part in parts:
+        found.setdefault(part.alike if isinstance(routing, str) and routing in _FAIR else part, []).append(part)
+    return list(found.values())
+
+
+def some_of(kin: list[Part]) -> list[Part]:
+    """Return a few of parts that are alike, evenly spread, the first included."""
+    return kin[:: max(1, -(-len(kin) // _MOST_TRIED))]
 
 
 def without(graph: nx.Graph[str], parts: Sequence[Part]) -> nx.Graph[str]:

@@ -1,10 +1,11 @@
-"""The command `rackbound failures`: what each failure costs a collective, and which is the worst."""
+"""The commands `rackbound failures` and `bound --failures`: what each failure costs, and which is the worst."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import networkx as nx
 import typer
 
 from collectives import Failure, Failures, read_algorithm
@@ -17,7 +18,11 @@ from rackbound._reports import assumed
 from topo import together
 from topo.units import format_quantity, parse_quantity
 
-__all__ = ["failures"]
+if TYPE_CHECKING:
+    from placement import BoundFailure, Terms
+    from serving import Model, Workload
+
+__all__ = ["bound_failures", "failures"]
 
 
 def failures(
@@ -51,7 +56,9 @@ def failures(
     }  # fmt: skip
     whole = envelope("failures/1", inputs, found.assumptions, found.to_dict())
     if out is not None:
-        _write(out, design, found, whole)
+        from figures import draw_failures
+
+        _write(out, draw_failures(found, name=design), whole)
     if as_json:
         emit_json(whole)
         return
@@ -107,10 +114,58 @@ def _loss(loss: float) -> str:
     return "none" if loss == 0 else f"{'+' if loss > 0 else '-'}{format_quantity(abs(loss), 'seconds')}"
 
 
-def _write(out: str, design: str, found: Failures, whole: dict[str, Any]) -> None:
+def bound_failures(
+    graph: nx.Graph[str], model: Model, work: Workload, terms: Terms, inputs: dict[str, Any], out: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Find what each failed NIC, switch chip and tray leaves of the largest expert layer."""
+    from placement import bound_failures as failed
+
+    if out is not None:
+        require_folder(out)
+    found = failed(graph, model, work, step_budget=terms.budget, overlap=terms.overlap)
+    whole = envelope("bound-failures/1", inputs, found.assumptions, found.to_dict())
+    if out is not None and found.worst is not None:
+        from figures import draw_bound_failures
+
+        _write(out, draw_bound_failures(found, name=inputs["design"]), whole)
+    if as_json:
+        emit_json(whole)
+        return
+    where = f"{model.name} on {inputs['design']} x {inputs['domains']}"
+    if found.worst is None:
+        say(f"{where}: {found.status}: {found.binding}")
+    else:
+        size = format_quantity(found.n_bytes, "bytes")
+        say(
+            f"{where}: at most {found.n_experts:,} experts ({size} a layer) over {found.width} GPUs with nothing failed"
+        )
+        say(f"  worst of {found.n_parts:,} single failures: {found.worst.kind} {found.worst.name}: "
+            f"{_layer(found.worst)}, {_fewer(found.worst)}")  # fmt: skip
+        say(f"  then bound by {found.worst.binding}\n" if found.worst.n_experts else "")
+        columns = ("failed", "alike", "GPUs lost", "largest layer", "bytes", "experts lost", "in any domain")
+        show_table("Single failures", columns, (_layer_row(one) for one in found.singles))
+    assumed(found.assumptions)
+
+
+def _layer(one: BoundFailure) -> str:
+    return f"{one.n_experts:,} over {one.width}" if one.n_experts else "none"
+
+
+def _fewer(one: BoundFailure) -> str:
+    return f"{one.loss:,} experts fewer" if one.loss > 0 else "none lost"
+
+
+def _layer_row(one: BoundFailure) -> tuple[str, ...]:
+    lost = f"{one.loss:,}" if one.loss else "none"
+    spare = f"{one.elsewhere[0]:,} over {one.elsewhere[1]}" if one.elsewhere[0] > one.n_experts else "the same"
+    size = format_quantity(one.n_bytes, "bytes")
+    return f"{one.kind} {one.name}", f"{one.alike:,}", str(one.dropped or "none"), _layer(one), size, lost, spare
+
+
+def _write(out: str, axes: Any, whole: dict[str, Any]) -> None:
     import figures
 
-    axes = figures.draw_failures(found, name=design)
     with whole_folder(out) as folder:
         figures.save(axes, folder / "failures")
         (folder / "failures.json").write_text(dumped(whole), encoding="utf-8")

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 import collectives
 import figures
+import placement
+import serving
 import topo
 from topo import InputError
 
@@ -57,6 +59,30 @@ def test_only_the_worst_are_drawn() -> None:
     ax = figures.draw_failures(found(), most=2)
     assert len(ax.patches) == 2
     assert cropped(ax) == []
+
+
+def test_bars_of_a_bound_are_its_experts() -> None:
+    work = serving.Workload(context=4096, batch_per_gpu=114)
+    rack = topo.load("hgx-h200-8", 2)
+    lost = placement.bound_failures(rack, serving.load_model("deepseek-v3"), work, step_budget=20e-3)
+    ax = figures.draw_bound_failures(lost, name="hgx-h200-8")
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths[:6] == [88, 0, 88, 80, 88, 80]  # pale: in the other box
+    assert ax.get_title(loc="left") == "hgx-h200-8: one failed tray: 88 experts become 0"
+    assert labels(ax)[:3] == [
+        "none, elsewhere 88 over 8",
+        "80 over 8, elsewhere 88 over 8",
+        "80 over 8, elsewhere 88 over 8",
+    ]
+    assert shown_ticks(ax.yaxis)[0] == "tray host0 (1)"
+    assert cropped(ax) == []
+    assert overlapping(ax) == []
+    harmless = replace(lost, singles=tuple(one for one in lost.singles if not one.loss))
+    assert figures.draw_bound_failures(harmless).get_title(loc="left") == "no single failure takes an expert"
+    with pytest.raises(InputError, match="needs a failure to draw"):
+        figures.draw_bound_failures(replace(lost, singles=()))
+    ax = Figure().subplots()
+    assert figures.draw_bound_failures(lost, ax=ax) is ax
 
 
 def test_nothing_to_draw_is_refused() -> None:

@@ -41,6 +41,19 @@ def test_all_double_failures_of_a_small_one() -> None:
     assert "These are all: " in found.out
 
 
+def test_the_layer_a_failure_leaves(tmp_path: Path) -> None:
+    asked = ("bound", "gb200-nvl72", "--model", "deepseek-v3", "--domains", "1", "--failures")
+    found = run(*asked, "--out", tmp_path / "lost")
+    assert found.code == 0
+    assert "at most 2,808 experts (123.7 GB a layer) over 72 GPUs with nothing failed" in found.out
+    assert "worst of 36 single failures: tray host0: 2,652 over 68, 156 experts fewer" in found.out
+    assert sorted(path.name for path in (tmp_path / "lost").iterdir()) == [
+        "failures.json", "failures.png", "failures.svg",
+    ]  # fmt: skip
+    dense = run("bound", "hgx-h100-8", "--model", "llama-3.1-70b", "--failures")
+    assert "no experts: llama-3.1-70b is dense" in dense.out
+
+
 def test_bad_input_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     found = run("failures", "nope.toml", "--bytes", "1", "--out", tmp_path / "file")
