@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import networkx as nx
@@ -87,11 +88,27 @@ class Trial:
         one_group = len(pieces) == 1 and len(left) > (dropped > 0)
         found = self._anew(_only(edited, pieces[0]), left, alive) if one_group else None
         settled = not self.asked or not one_group or (found is not None and _same_order(self.plan, found[1]))
-        if found is not None and found[1].algorithm == self.plan.algorithm:
+        if found is not None and not self.instead(found[1].algorithm):
             return Outcome(found[0], dropped, 0, (), settled)
         lost = self._lost(edited, pieces, left, alive)
         named = tuple((left[i], left[j]) for i, j in np.argwhere(lost)[: self.most_named])
         return Outcome(found[0] if found else None, dropped, int(lost.sum()), named, settled)
+
+    def instead(self, algorithm: str) -> bool:
+        """Whether an algorithm is another one than was asked for."""
+        return self.asked.get("algorithm") != "best" and algorithm != self.plan.algorithm
+
+    @cached_property
+    def _healthy(self) -> dict[str, float | None]:
+        return {}
+
+    def before(self, algorithm: str) -> float | None:
+        """Return what another algorithm takes with nothing failed [s]; None where it does not apply to all ranks."""
+        if algorithm not in self._healthy:
+            words = {"n_bytes": self.asked["n_bytes"], "root": self.asked["root"], "ranks": self.labels}
+            found = _made(route(self.graph, self.routing), self.asked["kind"], algorithm=algorithm, **words)
+            self._healthy[algorithm] = found[0].seconds if found else None
+        return self._healthy[algorithm]
 
     def _anew(self, whole: nx.Graph[str], left: list[str], alive: Bools) -> tuple[Cost, Schedule] | None:
         """Cost the collective of the ranks that are left, by another algorithm where its own does not do any more."""

@@ -48,11 +48,14 @@ class Failure:
         Time of the collective then, of the ranks that are left; infinite where no
         algorithm does it any more [s].
     loss : float
-        What that is more than before [s].
+        What that is more than the same algorithm takes with nothing failed; than the one
+        asked for, where it does not apply then [s].
     bottleneck : str
         What binds then; empty where nothing is done.
     algorithm : str
-        That of the time: another one where the collective's own does not do any more.
+        That of the time.
+    instead : bool
+        Whether it is another one than asked for, which does not do any more.
     dropped : int
         Ranks that failed themselves, and take no part.
     unreachable : int
@@ -68,6 +71,7 @@ class Failure:
     loss: float
     bottleneck: str
     algorithm: str
+    instead: bool
     dropped: int
     unreachable: int
     pairs: tuple[str, ...]
@@ -87,7 +91,7 @@ class Failure:
         return f"{self.dropped:,} ranks lost" if self.dropped else "no algorithm applies"
 
     def __repr__(self) -> str:
-        what = self.stopped or _plus(self.loss)
+        what = self.stopped or _plus(self.loss) + (f" by {self.algorithm}" if self.instead else "")
         return f"Failure({what}: {self.name}, one of {self.alike:,} alike)"
 
 
@@ -100,7 +104,8 @@ class Failures:
     seconds : float
         Time with nothing failed [s].
     singles : tuple of Failure
-        One per class of parts that symmetry cannot tell apart, the worst first.
+        One per class of parts that symmetry cannot tell apart, the worst first: those after
+        which no algorithm does it, then those that the algorithm asked for does not stand.
     doubles : tuple of Failure
         As sampled, the worst first.
     n_doubles : int
@@ -131,7 +136,7 @@ class Failures:
 
     @property
     def worst(self) -> Failure | None:
-        """The single failure that costs most; none where nothing can fail."""
+        """The first of those; none where nothing can fail."""
         return self.singles[0] if self.singles else None
 
     @property
@@ -243,7 +248,7 @@ def failures(
 
     return Failures(
         healthy.seconds, _worst_first([_one_of(healthy.seconds, trial, same) for same in kin_of(found, routing)]),
-        _worst_first([_failure(healthy.seconds, pair, 1, trial.lose(pair)) for pair in _sampled(found, doubles, seed)]),
+        _worst_first([_failure(healthy.seconds, trial, pair, 1) for pair in _sampled(found, doubles, seed)]),
         math.comb(len(found), 2), seed,
         plan.kind, plan.algorithm, healthy.routing, plan.n_bytes, len(plan.ranks), healthy.assumptions,
     )  # fmt: skip
@@ -277,27 +282,33 @@ def _one_of(before: float, trial: Trial, same: list[Part]) -> Failure:
     with the ranks in another order: the least time is theirs all.
     """
     first = trial.lose(same[:1])
-    found = [_failure(before, same[:1], len(same), first)]
+    found = [_told(before, trial, same[:1], len(same), first)]
     more = [] if first.settled else some_of(same)[1:]
-    found += [_failure(before, [part], len(same), trial.lose([part])) for part in more]
+    found += [_failure(before, trial, [part], len(same)) for part in more]
     return min(found, key=lambda one: (one.seconds, one.unreachable))
 
 
-def _failure(before: float, parts: Sequence[Part], alike: int, found: Outcome) -> Failure:
+def _failure(before: float, trial: Trial, parts: Sequence[Part], alike: int) -> Failure:
+    return _told(before, trial, parts, alike, trial.lose(parts))
+
+
+def _told(before: float, trial: Trial, parts: Sequence[Part], alike: int, found: Outcome) -> Failure:
     names = tuple((part.kind, part.name) for part in parts)
     pairs = tuple(f"{a} => {b}" for a, b in found.pairs)
     if found.cost is None:
-        return Failure(names, alike, math.inf, math.inf, "", "", found.dropped, found.unreachable, pairs)
-    then = found.cost
+        return Failure(names, alike, math.inf, math.inf, "", "", False, found.dropped, found.unreachable, pairs)
+    then, instead = found.cost, trial.instead(found.cost.algorithm)
+    before = (trial.before(then.algorithm) if instead else None) or before
     loss = then.seconds - before
     return Failure(
         names, alike, then.seconds, loss if abs(loss) > _ROUNDING * before else 0.0, then.bottleneck, then.algorithm,
-        found.dropped, found.unreachable, pairs,
+        instead, found.dropped, found.unreachable, pairs,
     )  # fmt: skip
 
 
 def _worst_first(found: list[Failure]) -> tuple[Failure, ...]:
-    return tuple(sorted(found, key=lambda one: (-one.seconds, -one.unreachable, -one.dropped)))
+    """Sort by what no algorithm does any more, what another one has to do, and what takes longest."""
+    return tuple(sorted(found, key=lambda one: (not one.stopped, not one.instead, -one.unreachable, -one.seconds)))
 
 
 def _sampled(found: Sequence[Part], count: int, seed: int) -> list[tuple[Part, Part]]:

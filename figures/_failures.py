@@ -157,7 +157,8 @@ def _bar(ax: Axes, row: int, one: Failure, width: float, own: str) -> None:
     ax.barh(row, length, 0.62, color=VERMILION if cut else BLUE, hatch="////" if cut else "", edgecolor="white",
             linewidth=0)  # fmt: skip
     text = one.stopped or format_quantity(one.seconds, "seconds", 3)
-    text += f", {one.algorithm}" if one.algorithm not in ("", own) else ""
+    text += f" by {one.algorithm}" if one.algorithm not in ("", own) else ""
+    text += f", {counted(one.unreachable, 'pair')} cut off" if one.unreachable and not cut else ""
     text += f", {counted(one.dropped, 'rank')} fewer" if one.dropped and not cut else ""
     _say(ax, row, 0 if cut else length, text)
 
@@ -165,10 +166,11 @@ def _bar(ax: Axes, row: int, one: Failure, width: float, own: str) -> None:
 def _heading(failures: Failures, name: str, worst: Failure) -> str:
     where = f"{shortened(name, 200.0, 11.0)}: " if name else ""
     what = f"{where}one failed {worst.parts[0][0]}"
+    if worst.unreachable:
+        return f"{what} cuts {counted(worst.unreachable, 'pair')} off"
     if worst.stopped:
-        stop = f"cuts {counted(worst.unreachable, 'pair')} off" if worst.unreachable else f"stops {failures.kind}"
-        return f"{what} {stop}"
-    if not worst.loss > 0:
+        return f"{what} stops {failures.kind}"
+    if not worst.loss > 0 and not worst.instead:
         return f"{where}no single failure costs any time"
     return f"{what} takes {failures.kind} from {_short(failures.seconds)} to {_short(worst.seconds)}"
 

@@ -94,16 +94,20 @@ def _row(found: Failures, one: Failure) -> tuple[str, str, str, str, str]:
     if one.stopped:
         return one.name, f"{one.alike:,}", "never", one.stopped, _first(one)
     other = "" if one.algorithm == found.algorithm else f" ({one.algorithm})"
-    lost = f"{one.unreachable:,} pairs without a path, {_first(one)}; then " if one.unreachable else ""
-    lost += f"{one.dropped:,} ranks fewer; " if one.dropped else ""
+    lost = f"{one.dropped:,} ranks fewer; " if one.dropped else ""
+    lost += f"{one.unreachable:,} pairs without a path, {_first(one)}" if one.unreachable else one.bottleneck
     time = f"{format_quantity(one.seconds, 'seconds')}{other}"
-    return one.name, f"{one.alike:,}", time, _loss(one.loss), f"{lost}{one.bottleneck}"
+    return one.name, f"{one.alike:,}", time, _loss(one.loss), lost
 
 
 def _effect(one: Failure) -> str:
     if one.stopped:
         return f"never done: {one.stopped}{', ' if one.pairs else ''}{_first(one)}"
-    return f"{format_quantity(one.seconds, 'seconds')}, {_loss(one.loss)}"
+    time = f"{format_quantity(one.seconds, 'seconds')}, {_loss(one.loss)}"
+    if not one.instead:
+        return time
+    lost = f"{one.unreachable:,} pairs without a path, {_first(one)}; " if one.pairs else ""
+    return f"{lost}{one.algorithm} takes {time}"
 
 
 def _first(one: Failure) -> str:

@@ -60,12 +60,17 @@ def test_a_tray_takes_its_ranks_along() -> None:
 def test_the_worst_comes_first_and_is_named() -> None:
     graph = topo.load("hgx-h100-8", 2, DRY | {"scale_out.radix": 8})
     found = failures(graph, "all_to_all", 16e9)
-    order = [(one.seconds, one.unreachable) for one in found.singles]
+    order = [(one.stopped != "", one.instead, one.unreachable, one.seconds) for one in found.singles]
     assert order == sorted(order, reverse=True)
     assert repr(found).startswith("Failures(160 ms without; worst Failure(")
     nic = next(one for one in found.singles if one.parts[0][0] == "nic")
-    # without its NIC a GPU reaches no GPU of the other box, and GPUs do not relay
-    assert (nic.unreachable, nic.parts, nic.alike) == (16, (("nic", "d0/gpu0 - leaf0"),), 16)
+    # without its NIC a GPU reaches no GPU of the other box directly; a neighbour's NIC, by another algorithm
+    assert (nic.unreachable, nic.pairs[0], nic.alike) == (16, "d0/gpu0 => d1/gpu0", 16)
+    edited = topo.fail(graph, nics=[("d0/gpu0", "leaf0")])
+    best = collectives.cost(edited, "all_to_all", 16e9, algorithm="best")
+    assert nic.instead
+    assert (nic.algorithm, nic.seconds) == (best.algorithm, best.seconds)
+    assert nic.loss == best.seconds - collectives.cost(graph, "all_to_all", 16e9, algorithm=best.algorithm).seconds > 0
 
 
 def test_scale_up_lost_goes_over_the_nic() -> None:
@@ -97,7 +102,9 @@ WIRES = {"latency": "0 s", "bandwidth": "50 GB/s"}
 SMALL = {
     "two boxes": lambda: topo.load("hgx-h100-8", 2, BOXES),
     "unfolded": lambda: topo.load("hgx-h100-8", 2, BOXES, planes=True),
-    "tapered": lambda: topo.load("hgx-h100-8", 3, BOXES | {"scale_out.radix": 6, "scale_out.oversubscription": 2.0}),
+    "tapered": lambda: topo.load("hgx-h100-8", 3, BOXES | {
+        "design.domain_size": 3, "design.gpus_per_host": 3, "scale_out.radix": 6, "scale_out.oversubscription": 2.0,
+    }),
     "uneven": lambda: topo.load("hgx-h100-8", [3, 2], BOXES | {"design.gpus_per_host": 3}),
     "torus": lambda: topo.build("torus", dims=(3, 4), **WIRES),
     "mesh": mesh,
@@ -247,6 +254,10 @@ def test_where_no_switch_reaches_all_another_algorithm_is_taken() -> None:
     best = collectives.cost(topo.fail(graph, switches=["d0/switch0"]), "all_reduce", 4e9, algorithm="best")
     assert (lost.algorithm, lost.seconds, lost.unreachable) == (best.algorithm, best.seconds, 0)
     assert lost.algorithm != "nvls"
+    assert lost.instead
+    assert lost.loss == pytest.approx(
+        best.seconds - collectives.cost(graph, "all_reduce", 4e9, algorithm=best.algorithm).seconds
+    )
     assert of["switch", "d0/switch1"].loss == 0  # nvls does not use it
     assert {one.alike for one in found.singles if one.parts[0][0] == "switch"} == {1}
 
@@ -290,7 +301,7 @@ def test_a_schedule_that_is_given_stays() -> None:
     found = failures(rack(), plan)
     of = named(found)
     assert of["switch", 4].seconds == pytest.approx(7e9 / 300e9)
-    assert (of["tray", 1].seconds, of["tray", 1].bottleneck) == (np.inf, "ranks lost")
+    assert (of["tray", 1].seconds, of["tray", 1].stopped) == (np.inf, "8 ranks lost")
     with pytest.raises(InputError, match="made for the switches there are"):
         failures(rack(), collectives.schedule("all_reduce", rack(), 8e9, algorithm="nvls"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from .drawn import cropped, labels, overlapping, shown_ticks
 TAPERED = {"scale_out.oversubscription": 2.0, "scale_out.radix": 8}
 
 
+@cache
 def found() -> collectives.Failures:
     return collectives.failures(topo.load("hgx-h100-8", 4, TAPERED), "all_to_all", 1e9)
 
@@ -31,7 +33,9 @@ def test_bars_are_the_times() -> None:
     for one, length in zip(failures.singles, lengths, strict=True):
         assert length == pytest.approx(one.seconds * 1e3 if np.isfinite(one.seconds) else ax.get_xlim()[1])
     assert ax.get_title(loc="left") == "hgx-h100-8: one failed switch cuts 180 pairs off"
-    assert labels(ax)[:3] == ["180 pairs without a path", "48 pairs without a path", "52.5 ms"]
+    assert labels(ax)[:3] == [
+        "18.8 ms by rail_pipelined, 180 pairs cut off", "18.8 ms by rail_pipelined, 48 pairs cut off", "52.5 ms",
+    ]  # fmt: skip
     assert labels(ax)[9] == "17.5 ms, 8 ranks fewer"
     assert shown_ticks(ax.yaxis)[0] == "switch leaf0 (8)"
     assert cropped(ax) == []
@@ -39,7 +43,7 @@ def test_bars_are_the_times() -> None:
 
 
 def test_a_delay_is_said_with_both_times() -> None:
-    failures = replace(found(), singles=tuple(one for one in found().singles if not one.stopped))
+    failures = replace(found(), singles=tuple(one for one in found().singles if not one.instead))
     title = figures.draw_failures(failures).get_title(loc="left")
     assert title == "one failed switch takes all_to_all from 26.3 ms to 52.5 ms"
     harmless = replace(failures, singles=tuple(one for one in failures.singles if not one.loss))
@@ -48,11 +52,16 @@ def test_a_delay_is_said_with_both_times() -> None:
 
 def test_another_algorithm_and_a_stop_are_said() -> None:
     first, *others = found().singles
-    took = replace(first, seconds=0.05, loss=0.02, algorithm="ring")
-    gone = replace(first, unreachable=0, pairs=(), dropped=8)
-    ax = figures.draw_failures(replace(found(), singles=(gone, took, *others)))
+    lost = {"seconds": np.inf, "loss": np.inf, "algorithm": "", "instead": False, "pairs": ()}
+    gone = replace(first, unreachable=0, dropped=8, **lost)
+    cut = replace(gone, unreachable=180, dropped=0)
+    ax = figures.draw_failures(replace(found(), singles=(gone, cut, *others)))
     assert ax.get_title(loc="left") == "one failed switch stops all_to_all"
-    assert labels(ax)[:2] == ["8 ranks lost", "50 ms, ring"]
+    assert labels(ax)[:2] == ["8 ranks lost", "180 pairs without a path"]
+    assert [bar.get_width() == ax.get_xlim()[1] for bar in ax.patches[:3]] == [True, True, False]
+    took = replace(first, unreachable=0, pairs=())
+    title = figures.draw_failures(replace(found(), singles=(took, *others))).get_title(loc="left")
+    assert title == "one failed switch takes all_to_all from 26.3 ms to 18.8 ms"
 
 
 def test_only_the_worst_are_drawn() -> None:
