@@ -87,8 +87,8 @@ class Failure:
         if math.isfinite(self.seconds):
             return ""
         if self.unreachable:
-            return f"{self.unreachable:,} pairs without a path"
-        return f"{self.dropped:,} ranks lost" if self.dropped else "no algorithm applies"
+            return f"{self.unreachable:,} pair{'s' * (self.unreachable > 1)} without a path"
+        return f"{self.dropped:,} rank{'s' * (self.dropped > 1)} lost" if self.dropped else "no algorithm applies"
 
     def __repr__(self) -> str:
         what = self.stopped or _plus(self.loss) + (f" by {self.algorithm}" if self.instead else "")

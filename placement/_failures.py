@@ -103,6 +103,8 @@ class BoundFailures:
         return sum(one.alike for one in self.singles)
 
     def __repr__(self) -> str:
+        if self.status != "bounded":
+            return f"BoundFailures({self.status}: {self.binding})"
         worst = "nothing can fail" if self.worst is None else f"worst {self.worst!r}"
         return f"BoundFailures({self.n_experts:,} experts over {self.width} GPUs without; {worst})"
 

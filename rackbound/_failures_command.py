@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from serving import Model, Workload
 
 __all__ = ["bound_failures", "failures"]
+
+
+#: Rows shown of a table; under rules that symmetry does not bind there may be thousands.
+_MOST_ROWS = 40
 
 
 def failures(
@@ -71,13 +76,19 @@ def _report(design: str, found: Failures) -> None:
     if found.worst is not None:
         say(f"  worst of {found.n_parts:,} single failures: {found.worst.name}: {_effect(found.worst)}")
     say(f"  routing {found.routing}, algorithm {found.algorithm}\n")
-    singles = (_row(found, one) for one in found.singles)
-    show_table("Single failures", ("failed", "alike", "time", "loss", "then"), singles)
+    columns = ("failed", "alike", "time", "loss", "then")
+    _show_worst("Single failures", columns, [_row(found, one) for one in found.singles])
     if found.doubles:
-        rows = (_row(found, one) for one in found.doubles)
-        show_table("Double failures", ("failed", "time", "loss", "then"), ((row[0], *row[2:]) for row in rows))
+        rows = [_row(found, one) for one in found.doubles]
+        _show_worst("Double failures", (columns[0], *columns[2:]), [(row[0], *row[2:]) for row in rows])
         say(_sample(found))
     assumed(found.assumptions)
+
+
+def _show_worst(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    show_table(title, columns, rows[:_MOST_ROWS])
+    if len(rows) > _MOST_ROWS:
+        say(f"and {len(rows) - _MOST_ROWS:,} more that are no worse: --json has all\n")
 
 
 def _sample(found: Failures) -> str:
@@ -94,7 +105,7 @@ def _row(found: Failures, one: Failure) -> tuple[str, str, str, str, str]:
     if one.stopped:
         return one.name, f"{one.alike:,}", "never", one.stopped, _first(one)
     other = "" if one.algorithm == found.algorithm else f" ({one.algorithm})"
-    lost = f"{one.dropped:,} ranks fewer; " if one.dropped else ""
+    lost = f"{one.dropped:,} rank{'s' * (one.dropped > 1)} fewer; " if one.dropped else ""
     lost += f"{one.unreachable:,} pairs without a path, {_first(one)}" if one.unreachable else one.bottleneck
     time = f"{format_quantity(one.seconds, 'seconds')}{other}"
     return one.name, f"{one.alike:,}", time, _loss(one.loss), lost
@@ -148,7 +159,7 @@ def bound_failures(
             f"{_layer(found.worst)}, {_fewer(found.worst)}")  # fmt: skip
         say(f"  then bound by {found.worst.binding}\n" if found.worst.n_experts else "")
         columns = ("failed", "alike", "GPUs lost", "largest layer", "bytes", "experts lost", "in any domain")
-        show_table("Single failures", columns, (_layer_row(one) for one in found.singles))
+        _show_worst("Single failures", columns, [_layer_row(one) for one in found.singles])
     assumed(found.assumptions)
 
 

@@ -41,6 +41,11 @@ def test_all_double_failures_of_a_small_one() -> None:
     assert "These are all: " in found.out
 
 
+def test_long_tables_are_cut() -> None:
+    found = run("failures", "mi300x-8", "--domains", "1", "--doubles", "45")
+    assert "and 5 more that are no worse: --json has all" in found.out
+
+
 def test_the_layer_a_failure_leaves(tmp_path: Path) -> None:
     asked = ("bound", "gb200-nvl72", "--model", "deepseek-v3", "--domains", "1", "--failures")
     found = run(*asked, "--out", tmp_path / "lost")
