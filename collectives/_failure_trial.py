@@ -162,10 +162,9 @@ def _made(routes: Routes, what: str | Schedule, **words: Any) -> tuple[Cost, Sch
     try:
         if isinstance(what, Schedule):
             return cost(routes.fabric, what, routing=routes), what
-        if words["algorithm"] == "best":
-            words["algorithm"] = cost(routes.fabric, what, routing=routes, **words).algorithm
-        plan = schedule(what, routes.fabric, **words)
-        return cost(routes.fabric, plan, routing=routes), plan
+        found = cost(routes.fabric, what, routing=routes, **words)
+        name = found.algorithm if words["algorithm"] == "best" else words["algorithm"]
+        return found, schedule(what, routes.fabric, **words | {"algorithm": name})
     except InputError:
         return None
 
