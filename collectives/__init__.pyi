@@ -25,6 +25,10 @@ from ._moe import MoETraffic as MoETraffic
 from ._moe_traffic import moe_traffic as moe_traffic
 from ._msccl import Algorithm as Algorithm
 from ._msccl import read_algorithm as read_algorithm
+from ._parts import Part as Part
+from ._parts import kin_of as kin_of
+from ._parts import parts_of as parts_of
+from ._parts import some_of as some_of
 from ._records import Chunks as Chunks
 from ._records import Flows as Flows
 from ._records import Outer as Outer

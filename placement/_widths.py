@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
 from collectives import Bracket, Outer, bracket, cost
 from serving import (
@@ -171,9 +173,11 @@ def width_brackets(steps: WidthSteps, width: int) -> dict[str, Bracket]:
 class WidthStep:
     """A group of one width: its step but for the routed experts, and what those add."""
 
-    def __init__(self, routes: Routes, model: Model, workload: Workload, width: int) -> None:
-        self.model, self.workload, self.width = model, workload, width
-        self.group = routes.fabric.group(width)
+    def __init__(
+        self, routes: Routes, model: Model, workload: Workload, width: int, free: NDArray[np.bool_] | None = None
+    ) -> None:
+        self.routes, self.model, self.workload, self.width = routes, model, workload, width
+        self.group = routes.fabric.group(width, free)
         self.domains = len(np.unique(routes.fabric.rank_domain[self.group]))
         self.batch = workload.batch_of(width)
         self.chip = chip_numbers(routes.fabric, self.group)
@@ -185,7 +189,25 @@ class WidthStep:
         self.usable = self.chip.hbm_bytes * (1 - workload.hbm_reserve)
         room = self.usable - resident_bytes(model, layers) - kv_bytes(model, workload, layers) * heaviest
         self.slots = max(0, math.floor(room / (model.expert_bytes * model.n_moe_layers)))
-        self.all_to_all, self.remote_share, self.scale_out_wires = self.network(routes)
+
+    @cached_property
+    def _wires(self) -> tuple[float, float, float]:
+        return self.network(self.routes)
+
+    @property
+    def all_to_all(self) -> float:
+        """Dispatch and combine of all layers [s]."""
+        return self._wires[0]
+
+    @property
+    def remote_share(self) -> float:
+        """Share of copies that leaves its domain."""
+        return self._wires[1]
+
+    @property
+    def scale_out_wires(self) -> float:
+        """Transfer time on scale-out links within the all-to-all [s]."""
+        return self._wires[2]
 
     def network(self, routes: Routes) -> tuple[float, float, float]:
         """Return dispatch and combine of all layers [s] and the share of copies that leaves its domain.
@@ -231,12 +253,12 @@ class WidthStep:
         """Whether n experts per GPU keep the budget, rounding aside."""
         return self.seconds(n, terms.overlap, all_to_all) <= terms.budget * (1 + 1e-12)
 
-    def most(self, terms: Terms) -> int:
+    def most(self, terms: Terms, all_to_all: float | None = None) -> int:
         """Return the most whole experts per GPU within memory and budget; time only grows with their number."""
         low, high = 0, self.slots
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.keeps(middle, terms) else (low, middle - 1)
+            low, high = (middle, high) if self.keeps(middle, terms, all_to_all) else (low, middle - 1)
         # A layer of fewer experts than a token goes to is none.
         return low if low * self.width >= self.model.top_k else 0
 

@@ -20,7 +20,7 @@ from rackbound import (
 )
 from rackbound._brackets import told
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
-from rackbound._graphs import fabric_of
+from rackbound._graphs import fabric_of, graph_of
 from rackbound._options import (
     Batch,
     BatchPerGpu,
@@ -122,6 +122,10 @@ def bound(
     domains: Domains = None,
     overlap: Overlap = "none",
     settings: Settings = None,
+    failures: Annotated[bool, typer.Option("--failures", help="Fail each NIC, switch chip and tray in turn.")] = False,
+    out: Annotated[
+        str | None, typer.Option(help="With --failures: folder for figure and JSON.  [default: none]")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Find the largest expert layer of a model's kind on a design."""
@@ -134,15 +138,19 @@ def bound(
         lambda: Terms(budget_seconds(budget), overlap),
         lambda: fabric_of(design, domains, DOMAINS, overrides_of(settings)),
     )
+    inputs = {
+        "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
+        "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap,
+        "settings": overrides_of(settings),
+    }  # fmt: skip
+    if failures or out is not None:
+        graph = graph_of(design, domains, DOMAINS, overrides_of(settings))
+        _failures_command.bound_failures(graph, loaded, work, terms, inputs, out, as_json)
+        return
     steps = width_steps(fabric, loaded, work)
     result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap, steps=steps)
     held = width_brackets(steps, result.width) if result.width else {}
     if as_json:
-        inputs = {
-            "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-            "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap,
-            "settings": overrides_of(settings),
-        }  # fmt: skip
         emit_json(envelope("bound/1", inputs, result.assumptions, result.to_dict() | {"brackets": told(held)}))
         return
     from rackbound._reports import bound_report

@@ -63,6 +63,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("bound", HGX, "--model", "llama-3.1-70b"), ("bound", HGX, *MIXTRAL, "--budget", "1us"),
         ("bound", HGX, *MIXTRAL, "--set", "scale_out.latency='1 ms'"),
     ],
+    "bound-failures/1": [
+        ("bound", HGX, *MIXTRAL, "--failures"), ("bound", HGX, "--model", "llama-3.1-70b", "--failures"),
+        ("bound", "hgx-h200-8", "--model", "deepseek-v3", "--failures", "--domains", "1"),
+    ],
     "place/1": [
         ("place", HGX, *MIXTRAL), ("place", HGX, "--model", "llama-3.1-70b", "--batch", "8"),
         ("place", HGX, "--model", "deepseek-v3"), ("place", HGX, *MIXTRAL, "--ep", "4", "--pp", "2"),
