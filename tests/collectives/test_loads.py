@@ -289,8 +289,8 @@ def test_folding_alike_switches_changes_nothing(family: str, seed: int) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**9))
-def test_work_in_small_runs_gives_the_same(family: str, seed: int) -> None:
-    """What does not fit at once is worked on in runs of ranks, targets and groups."""
+def test_work_in_small_runs_and_compiled_gives_the_same(family: str, seed: int) -> None:
+    """What does not fit at once is worked on in runs of ranks; long loops are compiled."""
     dice = Dice(seed)
     graph = FAMILIES[family](dice)
     assume(not topo.check(graph))
@@ -302,8 +302,9 @@ def test_work_in_small_runs_gives_the_same(family: str, seed: int) -> None:
     assume((pairs >= 0).any() and not (pairs == -1).any())
     one = phase_loads(routes, numbers, product)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("collectives._loads.CELLS", 7)
-        patch.setattr("topo._paths._CELLS", 7)
+        patch.setattr("collectives._traffic.CELLS", 7)
+        patch.setattr("topo._paths.MUCH", 0)
+        patch.setattr("collectives._flows.MUCH", 0)
         two = phase_loads(topo.route(graph), numbers, product)
     np.testing.assert_allclose(one.loads, two.loads, rtol=RTOL, atol=0.0)
     np.testing.assert_allclose(one.least_latency, two.least_latency, rtol=RTOL, atol=0.0)
