@@ -136,7 +136,8 @@ def growth(n: int, failed: bool) -> dict[str, float]:
     fresh = seconds(lambda: collectives.cost(fabric, "all_to_all", 1e9))
     routes = topo.route(fabric)
     collectives.cost(fabric, "all_to_all", 1e9, routing=routes)
-    return {"fresh": fresh, "prepared": seconds(lambda: collectives.cost(fabric, "all_to_all", 1e9, routing=routes), 3)}
+    again = seconds(lambda: collectives.cost(fabric, "all_to_all", 1e9, routing=routes), 3)
+    return {"routes worked out": fresh, "routes prepared": again}
 
 
 CASES: dict[str, Callable[..., dict[str, float]]] = {"k64": k64, "k16": k16, "gpus": gpus, "growth": growth}
@@ -156,13 +157,17 @@ def main(data: Path | None) -> None:
             unit = "GB" if "peak" in what else "" if "times" in what or "difference" in what else "s"
             print(f"{what}: {value:.4g} {unit}  target {TARGETS.get(what, 'none')}", flush=True)
     if data:
-        curves: dict[str, list[float]] = {}
+        curves: dict[str, dict[str, list[float]]] = {"all links": {}, "one link failed": {}}
         for n in SIZES:
-            for failed in (0, 1):
+            for failed, lines in enumerate(curves.values()):
                 for what, value in child("growth", n, failed).items():
-                    curves.setdefault(f"{what}, {'one link failed' if failed else 'all links'}", []).append(value)
-            print(n, {name: round(curve[-1], 4) for name, curve in curves.items()}, flush=True)
-        data.write_text(json.dumps({"gpus": SIZES, "seconds": curves}, indent=1) + "\n", encoding="utf-8")
+                    lines.setdefault(what, []).append(value)
+            print(
+                n,
+                {name: {what: line[-1] for what, line in lines.items()} for name, lines in curves.items()},
+                flush=True,
+            )
+        data.write_text(json.dumps({"gpus": SIZES, **curves}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
