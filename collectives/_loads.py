@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from collectives._flows import PathTerm, Spread, spread
 from collectives._hashed_loads import HashedFlows
-from collectives._records import Flows, Outer
+from collectives._records import Traffic
 from collectives._traffic import ClassTraffic, runs, split_by_class
 from collectives._via_loads import ViaFlows
 from topo import ClassRoutes, Routes
@@ -44,7 +44,7 @@ class PhaseLoads:
     path: PathTerm
 
 
-def phase_loads(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows) -> PhaseLoads:
+def phase_loads(routes: Routes, ranks: Ints, traffic: Traffic) -> PhaseLoads:
     """Route one phase's bytes and return what every link carries.
 
     Parameters
@@ -53,7 +53,7 @@ def phase_loads(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows) ->
         From `topo.route`.
     ranks : (n,) int
         Rank numbers of rows and columns.
-    traffic : (n, n) float, Outer or Flows
+    traffic : (n, n) float, Outer, Flows or tuple of Outer
         Bytes from row to column; the diagonal stays.
 
     Raises

@@ -242,7 +242,7 @@ def hypercube_all_to_all_seconds(dim: int, n_bytes: float, bandwidth: float) -> 
     >>> hypercube_all_to_all_seconds(3, 1.0, 1.0)
     4.0
     """
-    return 2**dim / 2 * n_bytes / bandwidth
+    return float(2**dim) / 2 * n_bytes / bandwidth
 
 
 def hyperx_all_to_all_seconds(dims: Sequence[int], hosts: int, n_bytes: float, bandwidth: float) -> float:

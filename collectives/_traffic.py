@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from collectives._records import Flows, Outer, Schedule
+from collectives._records import Flows, Outer, Schedule, Traffic
 from collectives._sums import Sums, summed
 from topo import Fault, InputError, Routes
 
@@ -82,6 +82,7 @@ class ClassTraffic:
             return int(f.source[first]), int(f.target[first])
         if isinstance(self.whole, Outer):
             sizes: NDArray[Any] = np.outer(self.whole.sent[rows], self.whole.received[columns])
+            sizes = np.where(self.whole.blocks[rows][:, None] == self.whole.blocks[columns], sizes, 0.0)
         else:
             sizes = self.whole[np.ix_(rows, columns)]
         of_class = self.routes.class_between(self.ranks[rows][:, None], self.ranks[columns]) == self.number
@@ -89,7 +90,7 @@ class ClassTraffic:
         return int(rows[i]), int(columns[j])
 
 
-def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows) -> Iterator[ClassTraffic]:
+def split_by_class(routes: Routes, ranks: Ints, traffic: Traffic) -> Iterator[ClassTraffic]:
     """Yield the traffic of every path class that carries any.
 
     Raises
@@ -98,6 +99,9 @@ def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows)
         Bytes between ranks that no path joins.
     """
     numbers = range(len(routes.classes))
+    if isinstance(traffic, tuple):
+        yield from (part for product in traffic for part in split_by_class(routes, ranks, product))
+        return
     if isinstance(traffic, Flows):
         flows = traffic
         of_flow = routes.class_between(ranks[flows.source], ranks[flows.target])
@@ -139,10 +143,10 @@ def no_path(routes: Routes, pair: Ints, pairs: int) -> NoPath:
 
 def _require_all(routes: Routes, ranks: Ints, product: Outer, joined: float) -> None:
     """Refuse a product some of whose pairs are of no class; `joined` of them are of one."""
-    sends, receives = product.sent > 0, product.received > 0
-    cut = int(sends.sum()) * int(receives.sum()) - int((sends & receives).sum()) - round(joined)
-    for row in np.flatnonzero(sends) if cut else ():
-        lost = np.flatnonzero((routes.class_between(ranks[row], ranks) == -1) & receives)
+    cut = product.pairs - round(joined)
+    for row in np.flatnonzero(product.sent > 0) if cut else ():
+        here = (product.received > 0) & (product.blocks == product.blocks[row])
+        lost = np.flatnonzero((routes.class_between(ranks[row], ranks) == -1) & here)
         if len(lost):
             raise no_path(routes, ranks[[row, lost[0]]], cut)
 
@@ -289,8 +293,8 @@ class _ProductView:
         routed, prior = self.routes.classes[self.number], self.routes.priors[self.number]
         source, target = routed.graph.source_group[self.ranks], routed.graph.target_group[self.ranks]
         before, after = prior.source[self.ranks], prior.target[self.ranks]
+        block = np.unique(self.product.blocks, return_inverse=True)[1]
         itself = routed.reached[source, target] & prior.left[before, after]
-        return Sums(
-            source, target, before, after, routed.reached, prior.left.astype(np.float64), sent.astype(np.float64),
-            received.astype(np.float64), np.where(itself, sent * received, 0.0).astype(np.float64),
-        )  # fmt: skip
+        own = np.where(itself, sent * received, 0.0).astype(np.float64)
+        numbers, taken = (source, target, before, after, block), self.routes.taken[self.number]
+        return Sums(*numbers, routed.reached, taken, sent.astype(np.float64), received.astype(np.float64), own)

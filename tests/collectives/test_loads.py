@@ -74,7 +74,9 @@ def test_a_product_costs_what_its_matrix_does(family: str, seed: int) -> None:
     ranks, _ = traffic(dice, gpus_of(graph))
     sent, received = (np.array([dice.choice([0.0, 1e6, 3e6, 3e6]) for _ in ranks]) for _ in range(2))
     assume(sent.any() and received.any())
-    product = collectives.Outer(sent, received / 1e3)
+    block = dice.choice([None, np.array([dice.randint(0, 2) for _ in ranks])])
+    product = collectives.Outer(sent, received / 1e3, block)
+    assume(product.matrix.any())
     routes = topo.route(graph)
     try:
         plain = collectives.cost(graph, "all_to_all_v", product.matrix, ranks=ranks, routing=routes)
