@@ -9,6 +9,8 @@ from ._check import check as check
 from ._class_routes import ClassRoutes as ClassRoutes
 from ._classes import PATH_CLASSES as PATH_CLASSES
 from ._classes import class_graph as class_graph
+from ._compiled import MUCH as MUCH
+from ._compiled import compiled as compiled
 from ._design import ANNOUNCED as ANNOUNCED
 from ._design import Design as Design
 from ._edits import degrade as degrade
