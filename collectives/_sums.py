@@ -44,6 +44,8 @@ class Sums:
         """Kind of every rank, (n,): ranks of a kind have the same groups and factors."""
         kind = np.zeros(len(self.source), dtype=np.intp)
         for column in (self.source, self.target, self.before, self.after, self.block, self.sent, self.received):
+            if (column == column[:1]).all():
+                continue  # tells none apart
             number = np.unique(column, return_inverse=True)[1]
             kind = np.unique(kind * (int(number.max()) + 1) + number, return_inverse=True)[1]
         return kind
@@ -94,8 +96,11 @@ class Sums:
         found[np.arange(len(rows)), self.target[rows]] -= self.itself[rows]
         return found
 
+    @cached_property
     def between(self) -> Floats:
-        """Return the sums between groups."""
+        """Sums between groups, (source groups, target groups)."""
+        if not self.reached.any():
+            return np.zeros(self.reached.shape)
         row, per = self.by_source
         gets = _table(self.target, row, self.received, (self.reached.shape[1], per.shape[0]))
         full = 2 * per.nnz > per.shape[0] * per.shape[1]

@@ -239,7 +239,7 @@ class _ProductView:
             for received in self._sizes[1]:
                 there = self.pairs
                 if self._size is None:
-                    there = self._sums_of(self.product.sent == sent, self.product.received == received).between()
+                    there = self._sums_of(self.product.sent == sent, self.product.received == received).between
                 most = np.where(there > 0.5, np.maximum(most, sent * received), most)
         pairs, sums = self._pairs, self._pairs if self._size else self._sums
 
@@ -257,7 +257,7 @@ class _ProductView:
         return ClassTraffic(
             self.number, lambda columns: self._summed(lambda sums: sums.to_ranks(columns)),
             lambda rows: self._summed(lambda sums: sums.from_ranks(rows)), into, out_of, sums.alike,
-            self._summed(lambda sums: sums.between()), most, self.product, self.routes, self.ranks,
+            self._summed(lambda sums: sums.between), most, self.product, self.routes, self.ranks,
         )  # fmt: skip
 
     def _summed(self, taken: Callable[[Sums], Floats]) -> Floats:
@@ -279,7 +279,7 @@ class _ProductView:
     @cached_property
     def pairs(self) -> Floats:
         """Pairs that send, (source groups, target groups)."""
-        return self._pairs.between()
+        return self._pairs.between
 
     @cached_property
     def _pairs(self) -> Sums:
@@ -293,7 +293,8 @@ class _ProductView:
         routed, prior = self.routes.classes[self.number], self.routes.priors[self.number]
         source, target = routed.graph.source_group[self.ranks], routed.graph.target_group[self.ranks]
         before, after = prior.source[self.ranks], prior.target[self.ranks]
-        block = np.unique(self.product.blocks, return_inverse=True)[1]
+        blocks = self.product.blocks
+        block = blocks if self.product.block is None else np.unique(blocks, return_inverse=True)[1]
         itself = routed.reached[source, target] & prior.left[before, after]
         own = np.where(itself, sent * received, 0.0).astype(np.float64)
         numbers, taken = (source, target, before, after, block), self.routes.taken[self.number]
