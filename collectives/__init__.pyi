@@ -4,6 +4,8 @@ from ._bracket import CONVENTION as CONVENTION
 from ._bracket import Bracket as Bracket
 from ._bracket import PhaseBracket as PhaseBracket
 from ._bracket import bracket as bracket
+from ._constants import CONSTANTS as CONSTANTS
+from ._constants import Constant as Constant
 from ._cost import PROFILES as PROFILES
 from ._cost import cost as cost
 from ._expert_load import expert_shares as expert_shares
@@ -29,6 +31,10 @@ from ._parts import Part as Part
 from ._parts import kin_of as kin_of
 from ._parts import parts_of as parts_of
 from ._parts import some_of as some_of
+from ._profile import Profile as Profile
+from ._profile import list_profiles as list_profiles
+from ._profile import load_profile as load_profile
+from ._profile import write_profile as write_profile
 from ._records import Chunks as Chunks
 from ._records import Flows as Flows
 from ._records import Outer as Outer
