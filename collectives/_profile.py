@@ -39,7 +39,7 @@ class Profile:
         What it was fitted to.
     fitted : date or None
         When.
-    library : str
+    libraries : tuple of str
         How the library's name starts in a measured table, in any case.
     chips : tuple of str
         Chips it was fitted on.
@@ -51,6 +51,8 @@ class Profile:
         Dotted name -> relative standard error of the fit.
     environments : dict
         Text in a library's name -> factor on its latencies (clouds differ).
+    copies : str
+        How an expert layer's tokens are copied: a row of `collectives.COPIES`.
 
     Examples
     --------
@@ -64,12 +66,13 @@ class Profile:
     law: str
     source: str
     fitted: date | None = None
-    library: str = ""
+    libraries: tuple[str, ...] = ()
     chips: tuple[str, ...] = ()
     band: tuple[float, float] = (0.0, 0.0)
     constants: dict[str, float] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
     environments: dict[str, float] = field(default_factory=dict)
+    copies: str = "direct"
 
     def within(self, library: str) -> Profile:
         """Return the profile in the environment that a library's name tells of."""
@@ -83,7 +86,8 @@ class Profile:
         """Return plain JSON values, SI units."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}
         fitted = None if self.fitted is None else self.fitted.isoformat()
-        return {**found, "fitted": fitted, "chips": list(self.chips), "band": list(self.band)}
+        listed = {name: list(found[name]) for name in ("libraries", "chips", "band")}
+        return {**found, "fitted": fitted, **listed}
 
 
 @cache
@@ -220,7 +224,7 @@ def _fault(detail: Any, file: str) -> Fault:
 
 
 def _lines(profile: Profile) -> Iterator[str]:
-    for name in ("name", "version", "law", "library", "source", "fitted", "chips", "band"):
+    for name in ("name", "version", "law", "libraries", "source", "fitted", "chips", "band", "copies"):
         value = getattr(profile, name)
         if value is not None:
             yield f"{name} = {_toml(value)}"
