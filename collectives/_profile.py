@@ -40,9 +40,11 @@ class Profile:
     fitted : date or None
         When.
     libraries : tuple of str
-        How the library's name starts in a measured table, in any case.
+        Texts of which a measured table's library holds one, in any case.
     chips : tuple of str
         Chips it was fitted on.
+    bandwidth : float
+        Nominal scale-up bandwidth of a GPU it was fitted at; 0 if none [bytes/s].
     band : (float, float)
         Median and 90th percentile of |predicted / measured - 1| on curves left out of the fit.
     constants : dict
@@ -68,6 +70,7 @@ class Profile:
     fitted: date | None = None
     libraries: tuple[str, ...] = ()
     chips: tuple[str, ...] = ()
+    bandwidth: float = 0.0
     band: tuple[float, float] = (0.0, 0.0)
     constants: dict[str, float] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
@@ -170,13 +173,11 @@ def _validated(data: dict[str, Any], file: str) -> Profile:
     tables = {name: dict(_flat(data.get(name, {}))) for name in ("constants", "errors")}
     faults += _strange(tables, rows, file) if rows or not faults else []
     values: dict[str, float] = {}
-    for key, value in tables["constants"].items():
-        try:
-            values[key] = _value(value, rows[key].unit, f"constants.{key}") if key in rows else 0.0
-        except InputError as error:
-            faults += [replace(fault, file=file) for fault in error.faults]
+    for key in [key for key in tables["constants"] if key in rows]:
+        values[key] = _value(tables["constants"][key], rows[key].unit, f"constants.{key}", faults, file)
+    stated = {key: _value(data[key], "bandwidth", key, faults, file) for key in ("bandwidth",) if key in data}
     try:
-        found = TypeAdapter(Profile).validate_python({**data, **tables, "constants": values})
+        found = TypeAdapter(Profile).validate_python({**data, **tables, **stated, "constants": values})
     except ValidationError as error:
         faults += [_fault(detail, file) for detail in error.errors()]
     if faults:
@@ -204,12 +205,17 @@ def _flat(table: Any, before: str = "") -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _value(value: Any, unit: Any, place: str) -> float:
-    if unit != "ratio":
-        return parse_quantity(value, unit, place=place, zero=True)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise InputError(Fault(place, value, "must be a finite number, zero or more", "Write 0.8."))
-    return float(value)
+def _value(value: Any, unit: Any, place: str, faults: list[Fault], file: str) -> float:
+    """Return a constant; what is wrong with it joins the faults."""
+    try:
+        if unit != "ratio":
+            return parse_quantity(value, unit, place=place, zero=True)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise InputError(Fault(place, value, "must be a finite number, zero or more", "Write 0.8."))
+        return float(value)
+    except InputError as error:
+        faults += [replace(fault, file=file) for fault in error.faults]
+        return 0.0
 
 
 def _fault(detail: Any, file: str) -> Fault:
@@ -228,6 +234,7 @@ def _lines(profile: Profile) -> Iterator[str]:
         value = getattr(profile, name)
         if value is not None:
             yield f"{name} = {_toml(value)}"
+    yield f"bandwidth = {_toml(format_quantity(profile.bandwidth, 'bandwidth'))}"
     for table in ("constants", "errors"):
         found = getattr(profile, table)
         for group in dict.fromkeys(key.partition(".")[0] for key in found):

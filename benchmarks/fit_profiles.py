@@ -1,0 +1,240 @@
+"""Which constants fit the measured collectives, and how far off are they on curves they never saw?
+
+    python benchmarks/fit_profiles.py            # cross-validation and table
+    python benchmarks/fit_profiles.py --save     # fit all rows and write collectives/profiles/*.toml
+
+Robust least squares in log time. Every constant is positive and fitted as its logarithm, drawn weakly to a centre that
+is the same for all generations: where rows do not tell, the centre stays. Whole curves (system, collective, ranks,
+library, dtype) are left out, never single rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from collectives import CONSTANTS, Profile, write_profile
+from collectives._matching import Matched, matched
+from collectives._measured import read_measurements
+from collectives._predict import LAWS, stacked
+
+ROOT = Path(__file__).resolve().parent.parent
+ROWS = ROOT / "tests" / "data" / "measured" / "measured.csv"
+Floats = NDArray[np.float64]
+
+#: Residual in log time beyond which a row counts linearly, and weight of a centre against a row's residual.
+ROBUST, DRAW = 0.05, 0.15
+#: Bulk rows slower than so many times their NIC's time were measured on other machines than the row names, or untuned.
+OFF_NIC = 2.0
+
+#: Constant -> centre, and how far (in log) it may well lie from it.
+COLLECTIVE = {
+    "latency.base": (6e-6, 0.7), "latency.step": (1e-6, 0.7), "latency.ramp": (0.15, 0.7),
+    "ll.efficiency": (0.3, 0.7), "ll128.latency": (0.9, 0.7), "ll128.efficiency": (0.4, 0.7),
+    "simple.base": (15e-6, 0.7), "simple.step": (1e-6, 0.7),
+    "simple.efficiency": (0.8, 0.7), "simple.own": (0.4, 0.5),
+    "simple.reduce_efficiency": (0.85, 0.7), "simple.reduce_own": (0.3, 0.5), "simple.pipeline": (1e-6, 0.7),
+    "nvls.base": (20e-6, 0.7), "nvls.rank": (3e-6, 0.7), "nvls.pipeline": (5e-6, 0.7), "nvls.efficiency": (0.6, 0.7),
+    "exchange.base": (8e-6, 0.7), "exchange.rank": (0.3e-6, 0.7), "exchange.low_efficiency": (0.1, 0.7),
+    "exchange.bulk_base": (14e-6, 0.7), "exchange.efficiency": (0.75, 0.7), "exchange.own": (0.4, 1.0),
+    "exchange.pipeline": (0.5e-6, 0.7),
+    "scale_out.step": (10e-6, 0.5), "scale_out.efficiency": (0.93, 0.1), "scale_out.overlap": (6.0, 0.3),
+}  # fmt: skip
+EXPERT = {
+    "latency.base": (12e-6, 0.7), "latency.rank": (1e-6, 0.7), "latency.combine": (1.1, 0.3),
+    "latency.scale_out": (8e-6, 0.7), "latency.norm": (1.2, 0.3),
+    "wire.efficiency": (0.7, 0.5), "wire.combine": (0.9, 0.3), "wire.crowd": (0.04, 0.7), "wire.pipeline": (0.3e-6, 1.0),
+    "token.seconds": (5e-9, 1.0), "token.combine": (1.5, 0.5), "token.overlap": (1.5, 0.5),
+    "scale_out.efficiency": (0.93, 0.1), "scale_out.combine": (0.95, 0.1), "scale_out.overlap": (3.0, 0.5),
+}  # fmt: skip
+CENTRES = {"collective": COLLECTIVE, "expert": EXPERT}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A profile to be fitted: the library's and the chips' names, and what is known of it."""
+
+    name: str
+    law: str
+    libraries: tuple[str, ...]
+    chips: tuple[str, ...]
+    bandwidth: float
+    copies: str = "direct"
+    environments: tuple[str, ...] = ()
+
+
+AMPERE, HOPPER = ("A100-80GB",), ("H100-80GB", "H200-141GB", "H800-80GB")
+BLACKWELL = ("B200-180GB", "B300", "GB200", "GB300")
+LOW_LATENCY = ("DeepEP low-latency", "DeepEP v1 low-latency")
+SPECS = (
+    Spec("nccl-ampere", "collective", ("nccl",), AMPERE, 300e9, environments=("2.18.5 (Azure",)),
+    Spec("nccl-hopper", "collective", ("nccl",), HOPPER, 450e9, environments=("2.18.5 (Azure", "2.20.5 (Azure")),
+    Spec("nccl-blackwell", "collective", ("nccl",), BLACKWELL, 900e9),
+    Spec("rccl-cdna", "collective", ("rccl",), ("MI300X", "MI355X"), 500e9),
+    Spec("mscclpp", "collective", ("mscclpp",), AMPERE + HOPPER, 370e9),
+    Spec("deepep-low-latency-hopper", "expert", LOW_LATENCY, HOPPER, 450e9),
+    Spec("deepep-low-latency-blackwell", "expert", LOW_LATENCY, BLACKWELL, 900e9),
+    Spec("deepep-low-latency-rdma", "expert", ("first release, pure RDMA",), HOPPER, 450e9, copies="scale-out"),
+    Spec("deepep-normal", "expert", ("DeepEP normal", "DeepEP v1 normal"), HOPPER, 450e9, copies="per_domain"),
+    Spec("trtllm-one-sided", "expert", ("NVLinkOneSided",), BLACKWELL, 900e9, copies="balanced"),
+    Spec("trtllm-two-sided", "expert", ("NVLinkTwoSided",), BLACKWELL, 900e9, copies="balanced"),
+    Spec("cann", "expert", ("CANN",), ("Ascend 910C",), 392e9),
+)  # fmt: skip
+
+
+def blank(spec: Spec) -> Profile:
+    """Return the profile with every constant at its centre."""
+    constants = {"latency.environment": 1.0, **{name: centre for name, (centre, _) in CENTRES[spec.law].items()}}
+    return Profile(
+        name=spec.name, version=1, law=spec.law, source="centres", libraries=spec.libraries, chips=spec.chips,
+        bandwidth=spec.bandwidth, copies=spec.copies, constants={name: constants[name] for name in CONSTANTS[spec.law]},
+    )  # fmt: skip
+
+
+def choose(library: str, law: str, chip: str, bandwidth: float) -> tuple[Profile, str]:
+    """Return the blank profile that will be fitted to a row."""
+    fits = [spec for spec in SPECS if spec.law == law]
+    named = [(max((len(t) for t in s.libraries if t.casefold() in library.casefold()), default=0), s) for s in fits]
+    longest = max(length for length, _ in named)
+    near = [spec for length, spec in named if length == longest]
+    return blank(next((spec for spec in near if chip in spec.chips), near[0])), ""
+
+
+class Problem:
+    """Rows of one profile, and the residuals of a vector of logarithms."""
+
+    def __init__(self, spec: Spec, rows: Sequence[Matched]) -> None:
+        self.spec, self.rows = spec, list(rows)
+        self.names = list(CENTRES[spec.law])
+        centres = [CENTRES[spec.law][name] for name in self.names] + [(1.6, 0.3)] * len(spec.environments)
+        self.centre = np.log([centre for centre, _ in centres])
+        self.width = np.array([width for _, width in centres])
+        self.features = stacked([row.features for row in rows])
+        self.log_seconds = np.log([row.row.seconds for row in rows])
+        self.place = np.array([self._environment(row) for row in rows])
+        bulk = np.array([row.row.n_bytes >= 16e6 for row in rows])
+        self.usable = ~(bulk & (np.exp(self.log_seconds) > OFF_NIC * self.features.out) & (self.features.out > 0))
+        self.usable |= self.features.up > self.features.out
+
+    def _environment(self, row: Matched) -> int:
+        library = row.row.library.casefold()
+        return next((i for i, text in enumerate(self.spec.environments) if text.casefold() in library), -1)
+
+    def log_predicted(self, x: Floats) -> Floats:
+        values = np.exp(x)
+        factors = np.append(values[len(self.names):], 1.0)
+        constants: dict[str, Any] = dict(zip(self.names, values, strict=False))
+        constants["latency.environment"] = factors[self.place]
+        return np.log(LAWS[self.spec.law](constants, self.features))
+
+    def fit(self, keep: NDArray[np.bool_], start: Floats | None = None) -> Any:
+        used = keep & self.usable
+
+        def residuals(x: Floats) -> Floats:
+            off = (self.log_predicted(x) - self.log_seconds)[used] / ROBUST
+            soft = np.sign(off) * np.sqrt(2 * (np.sqrt(1 + off**2) - 1))
+            return np.concatenate([soft, (x - self.centre) / self.width * DRAW])
+
+        return least_squares(residuals, self.centre if start is None else start, max_nfev=100)
+
+
+def cross_validated(problem: Problem, full: Floats) -> Floats:
+    """Return predicted / measured - 1 of every row, its curve left out of the fit."""
+    off = np.zeros(len(problem.rows))
+    curves = [row.row.curve for row in problem.rows]
+    for curve in sorted(set(curves)):
+        left = np.array([each == curve for each in curves])
+        x = problem.fit(~left, full).x
+        off[left] = np.exp(problem.log_predicted(x) - problem.log_seconds)[left] - 1
+    return off
+
+
+def summary(off: Floats) -> str:
+    size = np.abs(off)
+    return f"{len(off):4d} rows  median {np.median(size):6.1%}  p90 {np.quantile(size, 0.9):6.1%}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rows", default=str(ROWS))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--curves", action="store_true")
+    args = parser.parse_args()
+    rows, _ = read_measurements(args.rows)
+    found, _ = matched(rows, choose)
+    everything: list[tuple[Matched, float, bool]] = []
+    for spec in SPECS:
+        own = [row for row in found if row.profile.name == spec.name]
+        if not own or args.only not in spec.name:
+            continue
+        problem = Problem(spec, own)
+        best = problem.fit(np.ones(len(own), bool))
+        inside = np.exp(problem.log_predicted(best.x) - problem.log_seconds) - 1
+        off = cross_validated(problem, best.x)
+        print(f"{spec.name:30s} in {summary(inside)} | left out {summary(off)}  not used {(~problem.usable).sum()}")
+        everything += [(row, value, used) for row, value, used in zip(own, off, problem.usable, strict=True)]
+        if args.curves:
+            report(problem, best.x, off, inside)
+        if args.save:
+            save(problem, best, off)
+    table(everything)
+
+
+def report(problem: Problem, x: Floats, off: Floats, inside: Floats) -> None:
+    names = [*problem.names, *problem.spec.environments]
+    print("   ", {name: float(f"{value:.3g}") for name, value in zip(names, np.exp(x), strict=True)})
+    curves: dict[Any, list[int]] = {}
+    for i, row in enumerate(problem.rows):
+        curves.setdefault(row.row.curve, []).append(i)
+    for curve, places in curves.items():
+        print("   ", *curve[:3], curve[3][:24], curve[4])
+        print("        out", *(f"{off[i]:+.0%}" for i in places), "   in", *(f"{inside[i]:+.0%}" for i in places))
+
+
+def save(problem: Problem, best: Any, off: Floats) -> None:
+    spec = problem.spec
+    covariance = np.linalg.pinv(best.jac.T @ best.jac)
+    spread = np.sqrt(np.diag(covariance))
+    told = spread < problem.width * 0.5 / DRAW
+    values = np.exp(best.x)
+    size = np.abs(off[problem.usable])
+    made = blank(spec)
+    names = problem.names
+    constants = {**made.constants, **{name: float(values[i]) for i, name in enumerate(names)}}
+    errors = {name: float(spread[i]) for i, name in enumerate(names) if told[i]}
+    curves = len({row.row.curve for row in problem.rows})
+    source = f"{len(problem.rows)} rows of {curves} curves, tests/data/measured/measured.csv (each row names its source)"
+    factors = {text: float(f"{values[len(names) + i]:.4g}") for i, text in enumerate(spec.environments)}
+    profile = replace(
+        made, source=source, fitted=date.today(), constants=constants, errors=errors, environments=factors,
+        band=(round(float(np.median(size)), 3), round(float(np.quantile(size, 0.9)), 3)),
+    )  # fmt: skip
+    write_profile(profile, ROOT / "collectives" / "profiles" / f"{spec.name}.toml")
+
+
+def table(rows: Sequence[tuple[Matched, float, bool]]) -> None:
+    """Print the errors on curves left out, overall and by group."""
+    def size_band(row: Matched) -> str:
+        n = row.row.n_bytes or row.features.up[0] * row.features.bandwidth[0]
+        return "< 64 kB" if n < 65536 else "to 16 MB" if n <= 2**24 else "> 16 MB"
+
+    groups: dict[str, list[float]] = {"all": []}
+    for row, off, used in rows:
+        where = "one domain" if row.row.domains == 1 else "several domains"
+        for key in ("all", row.row.kind, size_band(row), where, *(() if used else ("not used",))):
+            groups.setdefault(key, []).append(off)
+    for key, values in groups.items():
+        print(f"{key:30s} {summary(np.array(values))}")
+
+
+if __name__ == "__main__":
+    main()
