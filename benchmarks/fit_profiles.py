@@ -27,7 +27,7 @@ from collectives._measured import read_measurements
 from collectives._predict import LAWS, stacked
 
 ROOT = Path(__file__).resolve().parent.parent
-ROWS = ROOT / "tests" / "data" / "measured" / "measured.csv"
+ROWS = ROOT / "tests" / "data" / "measured.csv"
 Floats = NDArray[np.float64]
 
 #: Residual in log time beyond which a row counts linearly, and weight of a centre against a row's residual.
@@ -38,20 +38,21 @@ OFF_NIC = 2.0
 #: Constant -> centre, and how far (in log) it may well lie from it.
 COLLECTIVE = {
     "latency.base": (6e-6, 0.7), "latency.step": (1e-6, 0.7), "latency.ramp": (0.15, 0.7),
-    "ll.efficiency": (0.3, 0.7), "ll128.latency": (0.9, 0.7), "ll128.efficiency": (0.4, 0.7),
+    "ll.efficiency": (0.3, 0.7), "ll128.latency": (0.9, 0.3), "ll128.efficiency": (0.4, 0.3),
     "simple.base": (15e-6, 0.7), "simple.step": (1e-6, 0.7),
     "simple.efficiency": (0.8, 0.7), "simple.own": (0.4, 0.5),
     "simple.reduce_efficiency": (0.85, 0.7), "simple.reduce_own": (0.3, 0.5), "simple.pipeline": (1e-6, 0.7),
-    "nvls.base": (20e-6, 0.7), "nvls.rank": (3e-6, 0.7), "nvls.pipeline": (5e-6, 0.7), "nvls.efficiency": (0.6, 0.7),
+    "nvls.base": (20e-6, 0.7), "nvls.pipeline": (1.5e-6, 0.7), "nvls.efficiency": (0.6, 0.7),
     "exchange.base": (8e-6, 0.7), "exchange.rank": (0.3e-6, 0.7), "exchange.low_efficiency": (0.1, 0.7),
     "exchange.bulk_base": (14e-6, 0.7), "exchange.efficiency": (0.75, 0.7), "exchange.own": (0.4, 1.0),
-    "exchange.pipeline": (0.5e-6, 0.7),
+    "exchange.pipeline": (0.5e-6, 0.7), "exchange.norm": (2.0, 0.3),
     "scale_out.step": (10e-6, 0.5), "scale_out.efficiency": (0.93, 0.1), "scale_out.overlap": (6.0, 0.3),
 }  # fmt: skip
 EXPERT = {
-    "latency.base": (12e-6, 0.7), "latency.rank": (1e-6, 0.7), "latency.combine": (1.1, 0.3),
+    "latency.base": (12e-6, 0.7), "latency.rank": (1e-6, 0.7), "latency.hosts": (2e-6, 0.7),
+    "latency.combine": (1.1, 0.3), "latency.combine_rank": (1.1, 0.5),
     "latency.scale_out": (8e-6, 0.7), "latency.norm": (1.2, 0.3),
-    "wire.efficiency": (0.7, 0.5), "wire.combine": (0.9, 0.3), "wire.crowd": (0.04, 0.7), "wire.pipeline": (0.3e-6, 1.0),
+    "wire.efficiency": (0.7, 0.5), "wire.combine": (0.9, 0.3), "wire.crowd": (0.04, 0.4), "wire.pipeline": (0.3e-6, 1.0),
     "token.seconds": (5e-9, 1.0), "token.combine": (1.5, 0.5), "token.overlap": (1.5, 0.5),
     "scale_out.efficiency": (0.93, 0.1), "scale_out.combine": (0.95, 0.1), "scale_out.overlap": (3.0, 0.5),
 }  # fmt: skip
@@ -69,6 +70,15 @@ class Spec:
     bandwidth: float
     copies: str = "direct"
     environments: tuple[str, ...] = ()
+    launch: float = 0.0
+    tight: float = 1.0
+
+    def centres(self) -> dict[str, tuple[float, float]]:
+        """Return where constants are drawn to; few rows draw harder."""
+        found = dict(CENTRES[self.law])
+        if self.launch:
+            found["latency.base"] = (self.launch, 0.7)
+        return {name: (centre, width * self.tight) for name, (centre, width) in found.items()}
 
 
 AMPERE, HOPPER = ("A100-80GB",), ("H100-80GB", "H200-141GB", "H800-80GB")
@@ -78,21 +88,21 @@ SPECS = (
     Spec("nccl-ampere", "collective", ("nccl",), AMPERE, 300e9, environments=("2.18.5 (Azure",)),
     Spec("nccl-hopper", "collective", ("nccl",), HOPPER, 450e9, environments=("2.18.5 (Azure", "2.20.5 (Azure")),
     Spec("nccl-blackwell", "collective", ("nccl",), BLACKWELL, 900e9),
-    Spec("rccl-cdna", "collective", ("rccl",), ("MI300X", "MI355X"), 500e9),
-    Spec("mscclpp", "collective", ("mscclpp",), AMPERE + HOPPER, 370e9),
+    Spec("rccl-cdna", "collective", ("rccl",), ("MI300X", "MI355X"), 500e9, tight=0.4),
+    Spec("mscclpp", "collective", ("mscclpp",), AMPERE + HOPPER, 370e9, tight=0.4),
     Spec("deepep-low-latency-hopper", "expert", LOW_LATENCY, HOPPER, 450e9),
     Spec("deepep-low-latency-blackwell", "expert", LOW_LATENCY, BLACKWELL, 900e9),
     Spec("deepep-low-latency-rdma", "expert", ("first release, pure RDMA",), HOPPER, 450e9, copies="scale-out"),
     Spec("deepep-normal", "expert", ("DeepEP normal", "DeepEP v1 normal"), HOPPER, 450e9, copies="per_domain"),
     Spec("trtllm-one-sided", "expert", ("NVLinkOneSided",), BLACKWELL, 900e9, copies="balanced"),
     Spec("trtllm-two-sided", "expert", ("NVLinkTwoSided",), BLACKWELL, 900e9, copies="balanced"),
-    Spec("cann", "expert", ("CANN",), ("Ascend 910C",), 392e9),
+    Spec("cann", "expert", ("CANN",), ("Ascend 910C",), 392e9, launch=80e-6, tight=0.4),
 )  # fmt: skip
 
 
 def blank(spec: Spec) -> Profile:
     """Return the profile with every constant at its centre."""
-    constants = {"latency.environment": 1.0, **{name: centre for name, (centre, _) in CENTRES[spec.law].items()}}
+    constants = {"latency.environment": 1.0, **{name: centre for name, (centre, _) in spec.centres().items()}}
     return Profile(
         name=spec.name, version=1, law=spec.law, source="centres", libraries=spec.libraries, chips=spec.chips,
         bandwidth=spec.bandwidth, copies=spec.copies, constants={name: constants[name] for name in CONSTANTS[spec.law]},
@@ -108,15 +118,26 @@ def choose(library: str, law: str, chip: str, bandwidth: float) -> tuple[Profile
     return blank(next((spec for spec in near if chip in spec.chips), near[0])), ""
 
 
+def _limits(name: str) -> tuple[float, float]:
+    """Return what a constant may be: no wire carries more than its rate, and no norm is less than the sum."""
+    last = name.rpartition(".")[2]
+    if last in ("norm", "overlap"):
+        return 1.0, 20.0
+    return (1e-12, 1.0) if "efficiency" in last or last.endswith("own") else (1e-12, 100.0)
+
+
 class Problem:
     """Rows of one profile, and the residuals of a vector of logarithms."""
 
     def __init__(self, spec: Spec, rows: Sequence[Matched]) -> None:
         self.spec, self.rows = spec, list(rows)
-        self.names = list(CENTRES[spec.law])
-        centres = [CENTRES[spec.law][name] for name in self.names] + [(1.6, 0.3)] * len(spec.environments)
+        drawn = spec.centres()
+        self.names = list(drawn)
+        centres = [drawn[name] for name in self.names] + [(1.6, 0.3)] * len(spec.environments)
         self.centre = np.log([centre for centre, _ in centres])
         self.width = np.array([width for _, width in centres])
+        limits = [_limits(name) for name in self.names] + [(0.3, 5.0)] * len(spec.environments)
+        self.low, self.high = np.log(limits).T
         self.features = stacked([row.features for row in rows])
         self.log_seconds = np.log([row.row.seconds for row in rows])
         self.place = np.array([self._environment(row) for row in rows])
@@ -130,7 +151,7 @@ class Problem:
 
     def log_predicted(self, x: Floats) -> Floats:
         values = np.exp(x)
-        factors = np.append(values[len(self.names):], 1.0)
+        factors = np.append(values[len(self.names) :], 1.0)
         constants: dict[str, Any] = dict(zip(self.names, values, strict=False))
         constants["latency.environment"] = factors[self.place]
         return np.log(LAWS[self.spec.law](constants, self.features))
@@ -143,7 +164,10 @@ class Problem:
             soft = np.sign(off) * np.sqrt(2 * (np.sqrt(1 + off**2) - 1))
             return np.concatenate([soft, (x - self.centre) / self.width * DRAW])
 
-        return least_squares(residuals, self.centre if start is None else start, max_nfev=100)
+        start = self.centre if start is None else start
+        return least_squares(
+            residuals, np.clip(start, self.low + 1e-6, self.high - 1e-6), bounds=(self.low, self.high), max_nfev=100
+        )
 
 
 def cross_validated(problem: Problem, full: Floats) -> Floats:
@@ -166,9 +190,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rows", default=str(ROWS))
     parser.add_argument("--only", default="")
+    parser.add_argument("--draw", type=float, default=0.15)
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--curves", action="store_true")
     args = parser.parse_args()
+    global DRAW
+    DRAW = args.draw
     rows, _ = read_measurements(args.rows)
     found, _ = matched(rows, choose)
     everything: list[tuple[Matched, float, bool]] = []
@@ -212,7 +239,9 @@ def save(problem: Problem, best: Any, off: Floats) -> None:
     constants = {**made.constants, **{name: float(values[i]) for i, name in enumerate(names)}}
     errors = {name: float(spread[i]) for i, name in enumerate(names) if told[i]}
     curves = len({row.row.curve for row in problem.rows})
-    source = f"{len(problem.rows)} rows of {curves} curves, tests/data/measured/measured.csv (each row names its source)"
+    source = (
+        f"{len(problem.rows)} rows of {curves} curves, tests/data/measured.csv (each row names its source)"
+    )
     factors = {text: float(f"{values[len(names) + i]:.4g}") for i, text in enumerate(spec.environments)}
     profile = replace(
         made, source=source, fitted=date.today(), constants=constants, errors=errors, environments=factors,
@@ -223,6 +252,7 @@ def save(problem: Problem, best: Any, off: Floats) -> None:
 
 def table(rows: Sequence[tuple[Matched, float, bool]]) -> None:
     """Print the errors on curves left out, overall and by group."""
+
     def size_band(row: Matched) -> str:
         n = row.row.n_bytes or row.features.up[0] * row.features.bandwidth[0]
         return "< 64 kB" if n < 65536 else "to 16 MB" if n <= 2**24 else "> 16 MB"

@@ -17,6 +17,7 @@ __all__ = ["COPIES", "bulk_features", "expert_features", "features_of", "scaled"
 
 #: From how many ranks in-switch reduction is taken: below it a ring carries no more.
 _NVLS_RANKS = 5
+_RINGS = ("all_reduce", "all_gather", "reduce_scatter")
 #: How a library copies tokens -> the algorithm of moe_dispatch with those bytes on the wires. "balanced" sends a token
 #: once to each of min(top_k, ranks) ranks; "scale-out" is direct copies of which none takes the scale-up links.
 COPIES: dict[str, str] = {
@@ -41,6 +42,7 @@ def features_of(found: Cost, fabric: Fabric, ranks: NDArray[np.intp], nvls: floa
     seconds = {kind: load.busiest_seconds for kind, load in found.classes.items()}
     row = {
         "ranks": len(ranks), "domains": len(np.unique(fabric.rank_domain[ranks])),
+        "hosts": len(np.unique(fabric.host[fabric.ranks[ranks]])),
         "rounds": 2 if found.kind == "all_reduce" else 1, "n_bytes": found.n_bytes,
         "bandwidth": _bandwidth(fabric, ranks), "up": seconds.get("scale-up", 0.0),
         "out": seconds.get("scale-out", 0.0), "nvls": nvls, "exchange": found.kind in ("all_to_all", "all_to_all_v"),
@@ -51,12 +53,18 @@ def features_of(found: Cost, fabric: Fabric, ranks: NDArray[np.intp], nvls: floa
 
 def bulk_features(fabric: Fabric, kind: str, n_bytes: float, ranks: NDArray[np.intp]) -> Features:
     """Return the row of a collective of bytes as libraries run it: rings over several domains, NVLS where there is."""
-    across = len(np.unique(fabric.rank_domain[ranks])) > 1
-    algorithm = "ring" if across and kind in ("all_reduce", "all_gather", "reduce_scatter") else None
-    if not across and kind in ("all_reduce", "all_gather", "reduce_scatter"):
-        algorithm = "direct"  # as many bytes on every GPU's links as a ring, on a full mesh too
-    found = cost(fabric, kind, n_bytes, ranks=ranks, algorithm=algorithm)
-    return features_of(found, fabric, ranks, _nvls_seconds(fabric, kind, n_bytes, ranks))
+    domain = fabric.rank_domain[ranks]
+    first = ranks[domain == domain[0]]
+    nvls = _nvls_seconds(fabric, kind, n_bytes, first)
+    if kind not in _RINGS:
+        return features_of(cost(fabric, kind, n_bytes, ranks=ranks), fabric, ranks, nvls)
+    if len(first) == len(ranks):  # as many bytes on every GPU's links as a ring's, on a full mesh too
+        return features_of(cost(fabric, kind, n_bytes, ranks=ranks, algorithm="direct"), fabric, ranks, nvls)
+    row = features_of(cost(fabric, kind, n_bytes, ranks=ranks, algorithm="ring"), fabric, ranks, nvls)
+    if len(first) == 1:
+        return row
+    within = features_of(cost(fabric, kind, n_bytes, ranks=first, algorithm="direct"), fabric, first)
+    return replace(row, up=within.up * (1 - 1 / len(ranks)) / (1 - 1 / len(first)))
 
 
 def expert_features(
@@ -91,12 +99,11 @@ def _bandwidth(fabric: Fabric, ranks: NDArray[np.intp]) -> float:
 
 
 def _nvls_seconds(fabric: Fabric, kind: str, n_bytes: float, ranks: NDArray[np.intp]) -> float:
-    """Return the busiest link's time by in-switch reduction within the first domain; infinite where there is none."""
-    first = ranks[fabric.rank_domain[ranks] == fabric.rank_domain[ranks[0]]]
-    if kind != "all_reduce" or len(first) < _NVLS_RANKS:
+    """Return the busiest link's time by in-switch reduction in one domain; infinite where there is none."""
+    if kind != "all_reduce" or len(ranks) < _NVLS_RANKS:
         return float(np.inf)
     try:
-        found = cost(fabric, kind, n_bytes, ranks=first, algorithm="nvls")
+        found = cost(fabric, kind, n_bytes, ranks=ranks, algorithm="nvls")
     except InputError:
         return float(np.inf)
     return found.classes["scale-up"].busiest_seconds

@@ -156,5 +156,3 @@ def moe_of(row: Measurement, tokens: float | None = None, *, merged: bool = Fals
         tokens=float(row.params["tokens"]) if tokens is None else tokens, hidden=int(row.params["hidden"]),
         top_k=int(row.params["topk"]), experts=int(experts), dispatch_bytes=element, combine_bytes=element, **found,
     )  # fmt: skip
-
-

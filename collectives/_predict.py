@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Constants = Mapping[str, Any]
 
 #: Exponent of the weights by which the choices of NCCL's table are mixed: near a switch point real libraries differ.
-_SHARPNESS = 10.0
+_SHARPNESS = 15.0
 #: Size at which a flag has become a payload [bytes], and where an all-to-all goes from flags to chunks.
 _RAMP, _CHUNKS = 20e3, 100e3
 
@@ -28,8 +28,8 @@ class Features:
 
     Attributes
     ----------
-    ranks, domains : (rows,) float
-        Taking part, and the scale-up domains that they are in.
+    ranks, domains, hosts : (rows,) float
+        Taking part, and the scale-up domains and hosts that they are in.
     rounds : (rows,) float
         Times that a block goes round: 2 in an all-reduce, else 1.
     n_bytes : (rows,) float
@@ -50,6 +50,7 @@ class Features:
 
     ranks: Floats
     domains: Floats
+    hosts: Floats
     rounds: Floats
     n_bytes: Floats
     bandwidth: Floats
@@ -82,11 +83,6 @@ def chosen(f: Features) -> Floats:
     return found
 
 
-def _ring(c: Constants, f: Features, own: Any) -> Floats:
-    """Return the busiest link's time with a part of a rank's own block, which its GPU moves too."""
-    return np.asarray(f.up * (f.ranks - 1 + own) / np.maximum(f.ranks - 1, 1))
-
-
 def _steps(f: Features) -> Floats:
     """Return the steps whose latencies add up: beyond eight ranks trees, so each doubling one more, not each rank."""
     within = np.minimum(f.ranks, 8)
@@ -97,37 +93,41 @@ def collective_seconds(c: Constants, f: Features) -> Floats:
     """Return the time of collectives that send bytes [s]."""
     steps, environment = _steps(f), c["latency.environment"]
     between = c["scale_out.step"] * f.rounds * np.log2(f.domains) * environment
-    out = f.out / c["scale_out.efficiency"]
-
-    def body(up: Floats) -> Floats:
-        return _norm(c["scale_out.overlap"], up, out)
-
     low = (c["latency.base"] + c["latency.step"] * steps) * environment
     ramp = 1 + c["latency.ramp"] * f.n_bytes / (f.n_bytes + _RAMP)
     reduces = f.rounds > 1
     own = np.where(reduces, c["simple.reduce_own"], c["simple.own"])
     efficiency = np.where(reduces, c["simple.reduce_efficiency"], c["simple.efficiency"])
-    bulk = body(_ring(c, f, own) / efficiency)
-    nvls = body(np.where(np.isfinite(f.nvls), f.nvls, 0.0) / c["nvls.efficiency"])
+    reduced = np.where(np.isfinite(f.nvls), f.nvls, 0.0) / c["nvls.efficiency"]
     each = np.array(
         [
-            low * ramp + body(f.up / c["ll.efficiency"]),
-            _norm(1.5, low * c["ll128.latency"], body(f.up / c["ll128.efficiency"])),
-            c["simple.base"] * environment + c["simple.step"] * steps + bulk
-            + 2 * np.sqrt(c["simple.pipeline"] * steps * bulk),
-            (c["nvls.base"] + c["nvls.rank"] * f.ranks) * environment + nvls + 2 * np.sqrt(c["nvls.pipeline"] * nvls),
+            low * ramp + _body(c, f, f.up / c["ll.efficiency"]),
+            _norm(1.5, low * c["ll128.latency"], _body(c, f, f.up / c["ll128.efficiency"])),
+            c["simple.base"] * environment + c["simple.step"] * steps
+            + _body(c, f, _moved(f, own) / efficiency, c["simple.pipeline"] * steps),
+            c["nvls.base"] * environment + _body(c, f, reduced, c["nvls.pipeline"] * f.ranks),
         ]
     )  # fmt: skip
     found = np.exp((chosen(f) * np.log(each)).sum(axis=0))
-    return np.asarray(np.where(f.exchange, _exchange_seconds(c, f, body), found) + between)
+    return np.asarray(np.where(f.exchange, _exchange_seconds(c, f), found) + between)
 
 
-def _exchange_seconds(c: Constants, f: Features, body: Callable[[Floats], Floats]) -> Floats:
+def _moved(f: Features, own: Any) -> Floats:
+    """Return the busiest link's time with a part of a rank's own block, which its GPU moves too [s]."""
+    return np.asarray(f.up * (f.ranks - 1 + own) / np.maximum(f.ranks - 1, 1))
+
+
+def _body(c: Constants, f: Features, up: Floats, chunk: Any = 0.0) -> Floats:
+    """Return the time of all bytes: chunks of the best size fill a pipeline `chunk` long; both classes overlap [s]."""
+    return _norm(c["scale_out.overlap"], up + 2 * np.sqrt(chunk * up), f.out / c["scale_out.efficiency"])
+
+
+def _exchange_seconds(c: Constants, f: Features) -> Floats:
     rank, environment = c["exchange.rank"] * f.ranks, c["latency.environment"]
-    low = (c["exchange.base"] + rank) * environment + body(f.up / c["exchange.low_efficiency"])
-    moved = body(_ring(c, f, c["exchange.own"]) / c["exchange.efficiency"])
-    bulk = (c["exchange.bulk_base"] + rank) * environment + moved
-    bulk = bulk + 2 * np.sqrt(c["exchange.pipeline"] * f.ranks * moved)
+    low = (c["exchange.base"] + rank) * environment + _body(c, f, f.up / c["exchange.low_efficiency"])
+    moved = _moved(f, c["exchange.own"]) / c["exchange.efficiency"]
+    launch = (c["exchange.bulk_base"] + rank) * environment
+    bulk = _norm(c["exchange.norm"], launch, _body(c, f, moved, c["exchange.pipeline"] * f.ranks))
     part = 1 / (1 + (_CHUNKS / np.maximum(f.n_bytes, 1.0)) ** 4)
     return np.asarray(low ** (1 - part) * bulk**part)
 
@@ -139,8 +139,9 @@ def expert_seconds(c: Constants, f: Features) -> Floats:
         return np.where(f.combine, c[name], 1.0)
 
     doublings = np.log2(np.maximum(f.ranks / 2, 1))
-    latency = (c["latency.base"] + c["latency.rank"] * doublings) * back("latency.combine")
-    latency = (latency + c["latency.scale_out"] * (f.domains > 1)) * c["latency.environment"]
+    grown = c["latency.rank"] * doublings + c["latency.hosts"] * (f.hosts > 1) + c["latency.scale_out"] * (f.domains > 1)
+    latency = c["latency.base"] * back("latency.combine") + grown * back("latency.combine_rank")
+    latency = latency * c["latency.environment"]
     crowd = 1 + c["wire.crowd"] * np.log2(np.maximum(f.ranks / 8, 1))
     up = f.up * crowd / (c["wire.efficiency"] * back("wire.combine"))
     out = f.out / (c["scale_out.efficiency"] * back("scale_out.combine"))

@@ -86,7 +86,9 @@ def tuned_seconds(steps: Floats, up: Floats, nvls: Floats, bandwidth: Floats) ->
     --------
     Eight GPUs, one NVLink node, all-reduce of no bytes: 15.0, 40.6, 56.0 us, NVLS 25.
 
-    >>> (tuned_seconds(np.array([14.0]), np.zeros(1), np.zeros(1), np.array([450e9])) * 1e6).T.round(3).tolist()
+    >>> (tuned_seconds(np.array([14.0]), np.zeros(1), np.zeros(1), np.array([450e9])) * 1e6).T.round(
+    ...     3
+    ... ).tolist()
     [[15.0, 40.6, 56.0, 25.0]]
     """
     rows = [tuning_of(float(value)) for value in bandwidth]
