@@ -239,9 +239,7 @@ def save(problem: Problem, best: Any, off: Floats) -> None:
     constants = {**made.constants, **{name: float(values[i]) for i, name in enumerate(names)}}
     errors = {name: float(spread[i]) for i, name in enumerate(names) if told[i]}
     curves = len({row.row.curve for row in problem.rows})
-    source = (
-        f"{len(problem.rows)} rows of {curves} curves, tests/data/measured.csv (each row names its source)"
-    )
+    source = f"{len(problem.rows)} rows of {curves} curves, tests/data/measured.csv (each row names its source)"
     factors = {text: float(f"{values[len(names) + i]:.4g}") for i, text in enumerate(spec.environments)}
     profile = replace(
         made, source=source, fitted=date.today(), constants=constants, errors=errors, environments=factors,

@@ -51,3 +51,7 @@ from ._simulate import simulate as simulate
 from ._timeline import ClassUse as ClassUse
 from ._timeline import PhaseTime as PhaseTime
 from ._timeline import Timeline as Timeline
+from ._validate import Group as Group
+from ._validate import Prediction as Prediction
+from ._validate import Validation as Validation
+from ._validate import validate as validate

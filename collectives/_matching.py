@@ -8,17 +8,19 @@ from functools import cache
 from math import log
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collectives._features import bulk_features, expert_features, scaled
 from collectives._measured import Measurement, Skipped, moe_of
 from collectives._predict import LAWS, Features, stacked
 from collectives._profile import Profile, list_profiles, load_profile
-from topo import Fabric, InputError, list_designs, load, load_design
+from topo import Design, Fabric, InputError, load, load_design
 
-__all__ = ["Matched", "fabric_of_row", "matched", "predicted_seconds", "profile_for"]
+__all__ = ["Matched", "matched", "predicted_seconds", "profile_for"]
 
 #: Size that is costed; bytes on wires are proportional to it.
 _UNIT = 1e9
+Choose = Callable[[str, str, str, float], tuple[Profile, str]]
 #: What takes the place of a library that no profile names.
 _FALLBACK = {"collective": "nccl", "expert": "DeepEP low-latency"}
 
@@ -34,6 +36,10 @@ class Matched:
         In the row's environment.
     features : Features
         One row.
+    fabric : Fabric
+        The system, of as many domains as the row has.
+    ranks : (ranks,) int
+        Rank numbers taking part.
     note : str
         What is not as fitted: an unseen chip or library; empty if all is.
     """
@@ -41,6 +47,8 @@ class Matched:
     row: Measurement
     profile: Profile
     features: Features
+    fabric: Fabric
+    ranks: NDArray[np.intp]
     note: str = ""
 
 
@@ -91,67 +99,61 @@ def _of_library(known: Sequence[Profile], library: str) -> list[Profile]:
     return [profile for profile, length in zip(known, lengths, strict=True) if longest and length == longest]
 
 
-def fabric_of_row(system: str, domains: int) -> Fabric:
-    """Return the graph of so many domains of a measured system."""
-    return Fabric.from_graph(load(system, domains=domains))
-
-
-def matched(
-    rows: Sequence[Measurement], choose: Callable[[str, str, str, float], tuple[Profile, str]] = profile_for
-) -> tuple[list[Matched], list[Skipped]]:
+def matched(rows: Sequence[Measurement], choose: Choose = profile_for) -> tuple[list[Matched], list[Skipped]]:
     """Return every row with its profile and features, and the rows that cannot be predicted."""
-    fabrics = cache(fabric_of_row)
-    known = cache(_is_design)
+    designs, fabrics = cache(load_design), cache(_fabric)
     units: dict[object, Features] = {}
     found: list[Matched] = []
     skipped: list[Skipped] = []
     for row in rows:
-        if not known(row.system):
+        try:
+            design = designs(row.system)
+        except InputError:
             skipped.append(Skipped(row.id, f"unknown system {row.system}"))
             continue
         try:
-            fabric = fabrics(row.system, row.domains)
-            found.append(_match(row, fabric, units, choose))
+            found.append(_match(row, design, fabrics(row.system, row.domains), units, choose))
         except InputError as error:
             skipped.append(Skipped(row.id, str(error.faults[0])))
     return found, skipped
 
 
-def _is_design(system: str) -> bool:
-    try:
-        return load_design(system).design.name in list_designs()
-    except InputError:
-        return False
+def _fabric(system: str, domains: int) -> Fabric:
+    return Fabric.from_graph(load(system, domains=domains))
 
 
-def _match(
-    row: Measurement,
-    fabric: Fabric,
-    units: dict[object, Features],
-    choose: Callable[[str, str, str, float], tuple[Profile, str]],
-) -> Matched:
-    ranks = fabric.group(row.ranks)
-    design = load_design(row.system)
+def _team(fabric: Fabric, row: Measurement) -> NDArray[np.intp]:
+    """Return as many ranks of every domain, where they divide."""
+    share, left = divmod(row.ranks, row.domains)
+    if left or share > fabric.domain_sizes.min():
+        return fabric.group(row.ranks)
+    domain = fabric.rank_domain
+    return np.concatenate([np.flatnonzero(domain == each)[:share] for each in np.unique(domain)])
+
+
+def _match(row: Measurement, design: Design, fabric: Fabric, units: dict[object, Features], choose: Choose) -> Matched:
+    ranks = _team(fabric, row)
     law = "expert" if row.is_expert else "collective"
     profile, note = choose(row.library, law, design.chip.name, design.scale_up.bandwidth)
-    key = (row.system, row.domains, row.ranks, row.kind, profile.copies)
-    key += (row.dtype, *sorted(item for item in row.params.items() if item[0] in ("hidden", "topk", "experts")))
-    if row.is_expert:
-        if key not in units:
-            moe = moe_of(row, 1.0, merged=profile.copies == "per_domain")
-            nic = design.scale_out.per_gpu if design.scale_out else np.inf
-            units[key] = expert_features(fabric, row.kind, moe, ranks, profile.copies, nic)
-        features = scaled(units[key], float(row.params["tokens"]))
-    else:
-        if key not in units:
-            units[key] = bulk_features(fabric, row.kind, _UNIT, ranks)
-        features = scaled(units[key], row.n_bytes / _UNIT)
-        if "ring" in row.library.casefold().split():
-            features = replace(features, nvls=np.full(1, np.inf))
-    return Matched(row, profile.within(row.library), features, note)
+    kinds = [row.params.get(name) for name in ("hidden", "topk", "experts")]
+    key = (row.system, row.domains, row.ranks, row.kind, profile.copies, row.dtype, *kinds)
+    if key not in units:
+        units[key] = _unit(row, design, fabric, ranks, profile.copies)
+    features = scaled(units[key], float(row.params["tokens"]) if row.is_expert else row.n_bytes / _UNIT)
+    if "ring" in row.library.casefold().split():  # a run that was told to take rings
+        features = replace(features, nvls=np.full(1, np.inf))
+    return Matched(row, profile.within(row.library), features, fabric, ranks, note)
 
 
-def predicted_seconds(found: Sequence[Matched]) -> np.ndarray:
+def _unit(row: Measurement, design: Design, fabric: Fabric, ranks: NDArray[np.intp], copies: str) -> Features:
+    """Return the features of one token, or of a unit of bytes."""
+    if not row.is_expert:
+        return bulk_features(fabric, row.kind, _UNIT, ranks)
+    nic = design.scale_out.per_gpu if design.scale_out else np.inf
+    return expert_features(fabric, row.kind, moe_of(row, 1.0, merged=copies == "per_domain"), ranks, copies, nic)
+
+
+def predicted_seconds(found: Sequence[Matched]) -> NDArray[np.float64]:
     """Return the prediction of every row, one call of its law per profile [s]."""
     seconds = np.zeros(len(found))
     groups: dict[tuple[str, float], list[int]] = {}

@@ -7,11 +7,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from collectives._kinds import KINDS
 from collectives._moe import MoE
-from topo import Fault, InputError
+from topo import Fault, InputError, suggest
 
 __all__ = ["KIND_NAMES", "Measurement", "Skipped", "moe_of", "read_measurements"]
 
@@ -134,25 +133,34 @@ def _seconds(cell: Mapping[str, str], n_bytes: float, is_expert: bool) -> float:
 
 #: Nodes a token goes to at most, in DeepEP's benchmark of its normal kernels.
 _NODE_LIMIT = 4
-#: dtype -> bytes of an element in a token, its scales included (FP8: 4 bytes for 128; NVFP4: 1 for 16).
+#: Routed experts where a row does not say: DeepSeek-V3's.
+_EXPERTS = 256
+#: dtype -> bytes of an element in a token (NVFP4 with its scales, 1 byte for 16), and what DeepEP's FP8 scales add.
 _ELEMENT = {
-    "fp8": 1 + 4 / 128, "bf16": 2.0, "bfloat16": 2.0, "half": 2.0, "nvfp4": 0.5 + 1 / 16, "int8": 1.0,
+    "fp8": 1.0, "bf16": 2.0, "bfloat16": 2.0, "half": 2.0, "nvfp4": 0.5 + 1 / 16, "int8": 1.0,
 }  # fmt: skip
+_SCALE = 4 / 128
 
 
-def moe_of(row: Measurement, tokens: float | None = None, *, merged: bool = False) -> MoE | None:
-    """Return the expert layer of a row; None where its dtype is not known.
+def moe_of(row: Measurement, tokens: float, *, merged: bool = False) -> MoE:
+    """Return the expert layer of a row, with so many tokens of every rank.
 
-    DeepEP's own benchmark of the normal kernels limits a token to four nodes: `merged` copies
-    across more domains than that.
+    DeepEP's own benchmark of its normal kernels, which merge copies per node, limits a token
+    to four nodes: `merged` copies over more domains than that.
+
+    Raises
+    ------
+    InputError
+        Its dtype is not known.
     """
-    element = _ELEMENT.get(row.dtype.casefold())
+    dtype = row.dtype.casefold()
+    element = _ELEMENT.get(dtype)
     if element is None:
-        return None
-    limited = merged and row.domains > _NODE_LIMIT
-    found: dict[str, Any] = {"limit": _NODE_LIMIT, "groups": row.domains} if limited else {}
-    experts = row.params.get("experts", "256")
+        raise InputError(Fault("dtype", row.dtype, "is not that of a token", suggest(row.dtype, _ELEMENT)))
+    if dtype == "fp8" and "deepep" in row.library.casefold():
+        element += _SCALE
     return MoE(
-        tokens=float(row.params["tokens"]) if tokens is None else tokens, hidden=int(row.params["hidden"]),
-        top_k=int(row.params["topk"]), experts=int(experts), dispatch_bytes=element, combine_bytes=element, **found,
+        tokens=tokens, hidden=int(row.params["hidden"]), top_k=int(row.params["topk"]),
+        experts=int(row.params.get("experts", _EXPERTS)), dispatch_bytes=element, combine_bytes=element,
+        limit=_NODE_LIMIT if merged and row.domains > _NODE_LIMIT else None,
     )  # fmt: skip

@@ -139,7 +139,9 @@ def expert_seconds(c: Constants, f: Features) -> Floats:
         return np.where(f.combine, c[name], 1.0)
 
     doublings = np.log2(np.maximum(f.ranks / 2, 1))
-    grown = c["latency.rank"] * doublings + c["latency.hosts"] * (f.hosts > 1) + c["latency.scale_out"] * (f.domains > 1)
+    grown = (
+        c["latency.rank"] * doublings + c["latency.hosts"] * (f.hosts > 1) + c["latency.scale_out"] * (f.domains > 1)
+    )
     latency = c["latency.base"] * back("latency.combine") + grown * back("latency.combine_rank")
     latency = latency * c["latency.environment"]
     crowd = 1 + c["wire.crowd"] * np.log2(np.maximum(f.ranks / 8, 1))
