@@ -52,7 +52,8 @@ EXPERT = {
     "latency.base": (12e-6, 0.7), "latency.rank": (1e-6, 0.7), "latency.hosts": (2e-6, 0.7),
     "latency.combine": (1.1, 0.3), "latency.combine_rank": (1.1, 0.5),
     "latency.scale_out": (8e-6, 0.7), "latency.norm": (1.2, 0.3),
-    "wire.efficiency": (0.7, 0.5), "wire.combine": (0.9, 0.3), "wire.crowd": (0.04, 0.4), "wire.pipeline": (0.3e-6, 1.0),
+    "wire.efficiency": (0.7, 0.5), "wire.combine": (0.9, 0.3), "wire.crowd": (0.04, 0.4),
+    "wire.pipeline": (0.3e-6, 1.0),
     "token.seconds": (5e-9, 1.0), "token.combine": (1.5, 0.5), "token.overlap": (1.5, 0.5),
     "scale_out.efficiency": (0.93, 0.1), "scale_out.combine": (0.95, 0.1), "scale_out.overlap": (3.0, 0.5),
 }  # fmt: skip

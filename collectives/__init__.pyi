@@ -6,7 +6,6 @@ from ._bracket import PhaseBracket as PhaseBracket
 from ._bracket import bracket as bracket
 from ._constants import CONSTANTS as CONSTANTS
 from ._constants import Constant as Constant
-from ._cost import PROFILES as PROFILES
 from ._cost import cost as cost
 from ._expert_load import expert_shares as expert_shares
 from ._expert_load import experts_in_order as experts_in_order

@@ -40,7 +40,7 @@ def row_bounds(found: Sequence[Matched]) -> NDArray[np.float64]:
 
 def _bulk_bound(one: Matched) -> tuple[float, float]:
     """Return the bound's latency [s] and its seconds per byte."""
-    bound = lower_bound(one.fabric, one.row.kind, _UNIT, ranks=one.ranks, scope="any")
+    bound = lower_bound(one.routes.fabric, one.row.kind, _UNIT, ranks=one.ranks, scope="any")
     return bound.latency_seconds, bound.bandwidth_seconds / _UNIT
 
 
@@ -50,7 +50,7 @@ def _expert_bound(one: Matched) -> tuple[float, float]:
 
 
 def _least_seconds(one: Matched, merged: bool) -> float:
-    fabric, ranks = one.fabric, one.ranks
+    fabric, ranks = one.routes.fabric, one.ranks
     moe = moe_of(one.row, 1.0, merged=merged)
     traffic = moe_traffic(fabric, moe, ranks=ranks)
     token = moe.hidden * moe.dispatch_bytes

@@ -26,8 +26,8 @@ def _ratio(meaning: str) -> Constant:
     return Constant("ratio", meaning)
 
 
-#: Of collectives that send bytes. LL and LL128 are NCCL's protocols with a flag in every 8 and 128 bytes, Simple the one
-#: that moves chunks; "of the wire" is of the time the busiest link needs at full rate.
+#: Of collectives that send bytes. LL and LL128 are NCCL's protocols with a flag in every 8 and 128 bytes, Simple the
+#: one that moves chunks; "of the wire" is of the time the busiest link needs at full rate.
 _COLLECTIVE = {
     "latency.environment": _ratio("factor on every latency: clouds differ"),
     "latency.base": _seconds("launch"),

@@ -14,7 +14,7 @@ from collectives._features import bulk_features, expert_features, scaled
 from collectives._measured import Measurement, Skipped, moe_of
 from collectives._predict import LAWS, Features, stacked
 from collectives._profile import Profile, list_profiles, load_profile
-from topo import Design, Fabric, InputError, load, load_design
+from topo import Design, Fabric, InputError, Routes, load, load_design, route
 
 __all__ = ["Matched", "matched", "predicted_seconds", "profile_for"]
 
@@ -36,8 +36,8 @@ class Matched:
         In the row's environment.
     features : Features
         One row.
-    fabric : Fabric
-        The system, of as many domains as the row has.
+    routes : Routes
+        Over the system, of as many domains as the row has.
     ranks : (ranks,) int
         Rank numbers taking part.
     note : str
@@ -47,7 +47,7 @@ class Matched:
     row: Measurement
     profile: Profile
     features: Features
-    fabric: Fabric
+    routes: Routes
     ranks: NDArray[np.intp]
     note: str = ""
 
@@ -101,7 +101,7 @@ def _of_library(known: Sequence[Profile], library: str) -> list[Profile]:
 
 def matched(rows: Sequence[Measurement], choose: Choose = profile_for) -> tuple[list[Matched], list[Skipped]]:
     """Return every row with its profile and features, and the rows that cannot be predicted."""
-    designs, fabrics = cache(load_design), cache(_fabric)
+    designs, routed = cache(load_design), cache(_routes)
     units: dict[object, Features] = {}
     found: list[Matched] = []
     skipped: list[Skipped] = []
@@ -112,14 +112,14 @@ def matched(rows: Sequence[Measurement], choose: Choose = profile_for) -> tuple[
             skipped.append(Skipped(row.id, f"unknown system {row.system}"))
             continue
         try:
-            found.append(_match(row, design, fabrics(row.system, row.domains), units, choose))
+            found.append(_match(row, design, routed(row.system, row.domains), units, choose))
         except InputError as error:
             skipped.append(Skipped(row.id, str(error.faults[0])))
     return found, skipped
 
 
-def _fabric(system: str, domains: int) -> Fabric:
-    return Fabric.from_graph(load(system, domains=domains))
+def _routes(system: str, domains: int) -> Routes:
+    return route(load(system, domains=domains))
 
 
 def _team(fabric: Fabric, row: Measurement) -> NDArray[np.intp]:
@@ -131,26 +131,27 @@ def _team(fabric: Fabric, row: Measurement) -> NDArray[np.intp]:
     return np.concatenate([np.flatnonzero(domain == each)[:share] for each in np.unique(domain)])
 
 
-def _match(row: Measurement, design: Design, fabric: Fabric, units: dict[object, Features], choose: Choose) -> Matched:
-    ranks = _team(fabric, row)
+def _match(row: Measurement, design: Design, routes: Routes, units: dict[object, Features], choose: Choose) -> Matched:
+    ranks = _team(routes.fabric, row)
     law = "expert" if row.is_expert else "collective"
     profile, note = choose(row.library, law, design.chip.name, design.scale_up.bandwidth)
     kinds = [row.params.get(name) for name in ("hidden", "topk", "experts")]
     key = (row.system, row.domains, row.ranks, row.kind, profile.copies, row.dtype, *kinds)
     if key not in units:
-        units[key] = _unit(row, design, fabric, ranks, profile.copies)
+        units[key] = _unit(row, design, routes, ranks, profile.copies)
     features = scaled(units[key], float(row.params["tokens"]) if row.is_expert else row.n_bytes / _UNIT)
     if "ring" in row.library.casefold().split():  # a run that was told to take rings
         features = replace(features, nvls=np.full(1, np.inf))
-    return Matched(row, profile.within(row.library), features, fabric, ranks, note)
+    return Matched(row, profile.within(row.library), features, routes, ranks, note)
 
 
-def _unit(row: Measurement, design: Design, fabric: Fabric, ranks: NDArray[np.intp], copies: str) -> Features:
+def _unit(row: Measurement, design: Design, routes: Routes, ranks: NDArray[np.intp], copies: str) -> Features:
     """Return the features of one token, or of a unit of bytes."""
     if not row.is_expert:
-        return bulk_features(fabric, row.kind, _UNIT, ranks)
-    nic = design.scale_out.per_gpu if design.scale_out else np.inf
-    return expert_features(fabric, row.kind, moe_of(row, 1.0, merged=copies == "per_domain"), ranks, copies, nic)
+        return bulk_features(routes.fabric, row.kind, _UNIT, ranks, routes)
+    moe = moe_of(row, 1.0, merged=copies == "per_domain")
+    nic = design.scale_out.per_gpu if design.scale_out else None
+    return expert_features(routes.fabric, row.kind, moe, ranks, copies, nic, routes)
 
 
 def predicted_seconds(found: Sequence[Matched]) -> NDArray[np.float64]:

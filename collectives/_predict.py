@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collectives._tuning import tuned_seconds
 
-__all__ = ["LAWS", "Features", "chosen", "stacked"]
+__all__ = ["LAWS", "Features", "choice_weights", "stacked"]
 
 Floats = NDArray[np.float64]
 Constants = Mapping[str, Any]
@@ -75,7 +75,7 @@ def _norm(order: Any, *terms: ArrayLike) -> Floats:
     return joined
 
 
-def chosen(f: Features) -> Floats:
+def choice_weights(f: Features) -> Floats:
     """Return the weights of `CHOICES`, which sum to one."""
     seconds = tuned_seconds(f.rounds * (f.ranks - 1), f.up, f.nvls, f.bandwidth)
     weights = (seconds.min(axis=0) / seconds) ** _SHARPNESS
@@ -108,7 +108,7 @@ def collective_seconds(c: Constants, f: Features) -> Floats:
             c["nvls.base"] * environment + _body(c, f, reduced, c["nvls.pipeline"] * f.ranks),
         ]
     )  # fmt: skip
-    found = np.exp((chosen(f) * np.log(each)).sum(axis=0))
+    found = np.exp((choice_weights(f) * np.log(each)).sum(axis=0))
     return np.asarray(np.where(f.exchange, _exchange_seconds(c, f), found) + between)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ __all__ = ["Group", "Prediction", "Validation", "group_names", "validate", "vali
 #: Upper edge of a size band [bytes] -> its name; of an expert layer the copies of one rank's tokens count.
 _BANDS = ((65536.0, "below 64 KiB"), (2.0**24 + 1, "64 KiB to 16 MiB"), (np.inf, "above 16 MiB"))
 #: A measurement so many times slower than its bound is an anomaly, where the bound is long enough not to be latency.
-_FAR, _LONG = 4.0, 1e-4
+_FAR, _LONG = 3.5, 1e-4
 #: What rounding may take off a bound.
 _ROUNDING = 1e-9
 
@@ -109,6 +110,21 @@ class Validation:
     predictions: tuple[Prediction, ...]
     anomalies: tuple[str, ...]
     faults: tuple[str, ...]
+
+    @property
+    def whole(self) -> Group:
+        """Errors of all rows."""
+        return Group(self.rows, self.median, self.p90, self.worst)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is not as fitted, each once with its number of rows."""
+        return _counted(one.note for one in self.predictions if one.note)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why rows were skipped, each once with its number of rows."""
+        return _counted(one.reason for one in self.skipped)
 
     def __repr__(self) -> str:
         return f"Validation({self.rows} rows: median {self.median:.1%}, 90 % within {self.p90:.1%})"
@@ -218,3 +234,7 @@ def _time(seconds: float) -> str:
 
 def _bound(one: Prediction) -> str:
     return _time(one.bound_seconds)
+
+
+def _counted(lines: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{n} rows: {line}" for line, n in Counter(lines).items())

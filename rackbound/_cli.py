@@ -17,6 +17,7 @@ from rackbound import (
     _join_command,
     _read_command,
     _simulate_command,
+    _validate_command,
 )
 from rackbound._brackets import told
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
@@ -54,6 +55,7 @@ app.command()(_read_command.read)
 app.command()(_join_command.join)
 app.command()(_failures_command.failures)
 app.command()(_simulate_command.simulate)
+app.command()(_validate_command.validate)
 app.command()(_catalogue_commands.doctor)
 
 

@@ -16,6 +16,7 @@ from rackbound._options import (
     Nodes,
     OneDomain,
     Pipelined,
+    Profile,
     QueuePairs,
     Routing,
     Settings,
@@ -56,6 +57,7 @@ def cost(
     pipelined: Pipelined = None,
     routing: Routing = "ecmp",
     queue_pairs: QueuePairs = None,
+    profile: Profile = "ideal",
     tokens: Annotated[float | None, typer.Option(help="moe_: tokens of every rank.")] = None,
     hidden: Annotated[int | None, typer.Option(help="moe_: elements of a token.")] = None,
     top_k: Annotated[int | None, typer.Option(help="moe_: experts a token goes to.")] = None,
@@ -89,7 +91,7 @@ def cost(
     )
     team, taken, better = ranks_on(graph, ranks, nodes, suggest, free)
     fabric = Fabric.from_graph(part_with(graph, team))
-    words: dict[str, Any] = {"algorithm": chosen, "pipelined": pipelined, "routing": rule}
+    words: dict[str, Any] = {"algorithm": chosen, "pipelined": pipelined, "routing": rule, "profile": profile}
     found = sensed(fabric, kind, size, ranks=team, **words) if sensitivity else None
     result = found.cost if found else costed(fabric, kind, size, ranks=team, **words)
     played: dict[str, Any] = {"ranks": team, "algorithm": result.algorithm if chosen == "best" else chosen}
@@ -106,7 +108,7 @@ def cost(
         inputs = {
             "design": design, "kind": kind, "bytes": size if isinstance(size, float) else None,
             "domains": len(fabric.domain_sizes), "ranks": ranks, "nodes": taken, "suggest": suggest, "free": free,
-            "algorithm": algorithm or copies, "pipelined": pipelined, "routing": routing,
+            "algorithm": algorithm or copies, "pipelined": pipelined, "routing": routing, "profile": profile,
             "queue_pairs": queue_pairs,
             "moe": asked if kind in _MOE else None, "expect": expect, "settings": overrides_of(settings),
         }  # fmt: skip

@@ -56,8 +56,11 @@ def cost_report(
     say(f"  algbw {format_quantity(cost.algbw, 'bandwidth')}, busbw {format_quantity(cost.busbw, 'bandwidth')}")
     say(f"  remote share {cost.remote_share:.4g} of all bytes, {cost.remote_share_of_sent:.4g} without own chunks")
     phases = "overlapping" if cost.pipelined else "one after the other"
-    say(f"  routing {cost.routing}, algorithm {cost.algorithm} (phases {phases}), profile {cost.profile}: wires only, "
-        "no software\n")  # fmt: skip
+    software = "wires only, no software"
+    if cost.band is not None:
+        low, high = (format_quantity(seconds, "seconds", 3) for seconds in cost.band)
+        software = f"nine in ten measurements from {low} to {high}"
+    say(f"  routing {cost.routing}, algorithm {cost.algorithm} (phases {phases}), profile {cost.profile}: {software}\n")
     if cost.tried:
         order = sorted(cost.tried.items(), key=lambda row: row[1])
         show_table("Algorithms tried", ("algorithm", "time", "against the best"),

@@ -47,6 +47,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("cost", HGX, "all_to_all", "--bytes", "1GB", "--domains", "4", "--nodes", "host[0,3]", "--suggest"),
         ("cost", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--domains", "2", "--pipelined"),
         ("cost", HGX, "broadcast", "--bytes", "1GB", "--algorithm", "binomial", "--phased"),
+        ("cost", HGX, "all_reduce", "--bytes", "1GB", "--profile", "nccl-hopper", "--sensitivity"),
         ("cost", HGX, "barrier"), ("cost", HGX, "all_to_all", "--bytes", "0B"),
         ("cost", HGX, "all_to_all", "--domains", "2", "--expect", "nccl-tests", "--sensitivity"),
         ("cost", HGX, "moe_dispatch", "--domains", "2", "--tokens", "1.5", "--hidden", "64", "--top-k", "2",
@@ -107,6 +108,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("simulate", "mi300x-8", "send", "--bytes", "1 MiB", "--routing", "hash", "--queue-pairs", "2", "--seed", "3"),
         ("simulate", HGX, "all_to_all", "--bytes", "0B", "--ranks", "4"),
     ],
+    "validate/1": [("validate", str(DATA / "measured-few.csv"))],
 }  # fmt: skip
 
 
