@@ -106,6 +106,13 @@ SPECS = (
 )  # fmt: skip
 
 
+#: A generation, and the one whose constants stand in for it where nothing of it was measured.
+PAIRS = (
+    ("nccl-hopper", "nccl-ampere"), ("nccl-blackwell", "nccl-hopper"), ("nccl-ampere", "nccl-hopper"),
+    ("deepep-low-latency-blackwell", "deepep-low-latency-hopper"),
+)  # fmt: skip
+
+
 def blank(spec: Spec) -> Profile:
     """Return the profile with every constant at its centre."""
     constants = {"latency.environment": 1.0, **{name: centre for name, (centre, _) in spec.centres().items()}}
@@ -218,6 +225,7 @@ def main() -> None:
         if args.save:
             save(problem, best, off)
     table(everything)
+    unseen(found)
     if args.worst:
         for row, _, off, _ in sorted(everything, key=lambda each: -abs(each[2])):
             if abs(off) > 0.15:
@@ -278,6 +286,21 @@ def table(rows: Sequence[tuple[Matched, float, float, bool]]) -> None:
                  for size in (np.abs(off[places]) for off in columns.values()))  # fmt: skip
         print(f"| {name} | {len(places)} | {' | '.join(cells)} |")
     print("\nMedian of |predicted / measured - 1|, in brackets the 90th percentile.")
+
+
+def unseen(found: Sequence[Matched]) -> None:
+    """Print how far off a generation is by the constants of another one, which never saw it."""
+    groups: dict[str, list[Matched]] = {}
+    for row in found:
+        groups.setdefault(row.profile.name, []).append(row)
+    specs = {spec.name: spec for spec in SPECS if spec.name in groups}
+    problems = {name: Problem(spec, groups[name]) for name, spec in specs.items()}
+    fitted = {name: problem.fit(np.ones(len(problem.rows), bool)).x for name, problem in problems.items()}
+    for name, of in PAIRS:
+        problem = problems[name]
+        x = np.concatenate([fitted[of][: len(problem.names)], problem.centre[len(problem.names) :]])
+        off = np.exp(problem.log_predicted(x) - problem.log_seconds) - 1
+        print(f"{name} by the constants of {of}: {summary(off[problem.usable])}")
 
 
 def nccl_formula(f: Features) -> Floats:

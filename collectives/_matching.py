@@ -16,10 +16,12 @@ from collectives._predict import LAWS, Features, stacked
 from collectives._profile import Profile, list_profiles, load_profile
 from topo import Design, Fabric, InputError, Routes, load, load_design, route
 
-__all__ = ["Matched", "matched", "predicted_seconds", "profile_for"]
+__all__ = ["UNSEEN", "Matched", "matched", "predicted_seconds", "profile_for"]
 
 #: Size that is costed; bytes on wires are proportional to it.
 _UNIT = 1e9
+#: Median and 90th percentile of the error on a generation that the fit never saw.
+UNSEEN = (0.25, 0.4)
 Choose = Callable[[str, str, str, float], tuple[Profile, str]]
 #: What takes the place of a library that no profile names.
 _FALLBACK = {"collective": "nccl", "expert": "DeepEP low-latency"}
@@ -87,8 +89,8 @@ def profile_for(library: str, law: str, chip: str, bandwidth: float) -> tuple[Pr
         if chip in profile.chips:
             return profile, note
     nearest = min(found, key=lambda profile: abs(log(max(bandwidth, 1.0) / max(profile.bandwidth, 1.0))))
-    unseen = f"{nearest.name} was not fitted on {chip}"
-    return nearest, f"{note}; {unseen}" if note else unseen
+    unseen = f"{nearest.name} was not fitted on {chip}: 20 to 40 % off"
+    return replace(nearest, band=UNSEEN), f"{note}; {unseen}" if note else unseen
 
 
 def _of_library(known: Sequence[Profile], library: str) -> list[Profile]:

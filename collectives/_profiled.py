@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from collectives._cost import cost
 from collectives._features import bulk_features, expert_features, features_of, scaled
+from collectives._matching import UNSEEN
 from collectives._moe import MoE
 from collectives._predict import LAWS, Features, choice_weights
 from collectives._profile import Profile
@@ -22,8 +23,6 @@ __all__ = ["profiled"]
 _FITTED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_to_all_v", "moe_dispatch", "moe_combine")
 #: Part of the bytes that is as good as none: what is left is latency.
 _FLAG = 1e-12
-#: How far off a generation is that the fit never saw: 20 to 35 %.
-_UNSEEN = 0.35
 
 
 def profiled(
@@ -92,13 +91,13 @@ def _reduces_in_switch(row: Features) -> bool:
 def _off(ideal: Cost, routes: Routes, ranks: NDArray[np.intp], profile: Profile) -> tuple[float, list[str]]:
     """Return the error to expect of nine in ten, and what is assumed."""
     unseen = sorted({routes.fabric.chip[rank] or "chips without a name" for rank in ranks} - set(profile.chips))
-    off = max(profile.band[1], _UNSEEN) if unseen else profile.band[1]
+    off = max(profile.band[1], UNSEEN[1]) if unseen else profile.band[1]
     notes = [
         f"profile {profile.name}, version {profile.version}: nine in ten measurements within {off:.0%}; "
         "phases, loads and bottleneck are those of the wires alone"
     ]
     if unseen:
-        notes.append(f"profile {profile.name} was not fitted on {', '.join(unseen)}: 20 to 35 % off")
+        notes.append(f"profile {profile.name} was not fitted on {', '.join(unseen)}: 20 to 40 % off")
     if ideal.kind not in _FITTED:
         notes.append(f"no {ideal.kind} was measured: constants of an all-gather")
     return off, notes

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._bounds_of_rows import row_bounds
 from collectives._matching import Matched, matched, predicted_seconds
 from collectives._measured import Measurement, Skipped, moe_of, read_measurements
 from collectives._results import plain
+from collectives._row_bounds import row_bounds
 from topo.units import format_quantity
 
 __all__ = ["Group", "Prediction", "Validation", "group_names", "validate", "validate_rows"]

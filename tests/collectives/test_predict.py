@@ -109,10 +109,10 @@ def test_a_cost_says_whose_prediction_it_is_and_its_band() -> None:
 def test_an_unseen_chip_and_an_unmeasured_kind_are_said() -> None:
     found = collectives.cost(topo.load("gb200-nvl72"), "broadcast", 1e9, profile="nccl-hopper")
     said = "\n".join(found.assumptions)
-    assert "was not fitted on GB200: 20 to 35 % off" in said
+    assert "was not fitted on GB200: 20 to 40 % off" in said
     assert "no broadcast was measured" in said
     assert found.band is not None
-    assert found.band[0] <= found.seconds / 1.35
+    assert found.band[0] <= found.seconds / 1.4
 
 
 def test_no_bytes_take_no_time() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from collectives import load_profile, validate
-from collectives._bounds_of_rows import row_bounds
 from collectives._matching import matched, profile_for
 from collectives._measured import Measurement, read_measurements
+from collectives._row_bounds import row_bounds
 from collectives._validate import validate_rows
 from topo import InputError
 
@@ -148,7 +148,8 @@ def test_profiles_by_library_and_chip() -> None:
         "deepep-low-latency-rdma"
     )
     found, note = profile_for("nccl", "collective", "Rubin", 1.8e12)
-    assert (found.name, note) == ("nccl-blackwell", "nccl-blackwell was not fitted on Rubin")
+    assert (found.name, note) == ("nccl-blackwell", "nccl-blackwell was not fitted on Rubin: 20 to 40 % off")
+    assert found.band == (0.25, 0.4)
     found, note = profile_for("oneCCL", "collective", "A100-80GB", 300e9)
     assert found.name == "nccl-ampere"
     assert "no profile of library 'oneCCL'" in note
