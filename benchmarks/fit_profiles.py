@@ -50,17 +50,17 @@ COLLECTIVE = {
     "nvls.base": (10e-6, 0.5), "nvls.pipeline": (1.4e-6, 0.4), "nvls.efficiency": (0.65, 0.2),
     "exchange.base": (9e-6, 0.5), "exchange.rank": (0.08e-6, 0.5), "exchange.low_efficiency": (0.04, 1.0),
     "exchange.bulk_base": (14e-6, 0.3), "exchange.efficiency": (0.88, 0.1), "exchange.own": (0.5, 0.6),
-    "exchange.pipeline": (1.4e-6, 0.4), "exchange.norm": (2.2, 0.3),
+    "exchange.pipeline": (1.4e-6, 0.4), "exchange.norm": (2.2, 0.3), "exchange.rounds": (8e-6, 0.7),
     "scale_out.step": (8e-6, 0.5), "scale_out.efficiency": (0.93, 0.1), "scale_out.overlap": (6.0, 0.3),
 }  # fmt: skip
 EXPERT = {
-    "latency.base": (12e-6, 0.7), "latency.rank": (1.5e-6, 0.7), "latency.hosts": (2e-6, 0.7),
+    "latency.base": (12e-6, 0.7), "latency.rank": (1.5e-6, 0.7), "latency.hosts": (2e-6, 0.3),
     "latency.combine": (1.0, 0.3), "latency.combine_rank": (1.4, 0.4),
-    "latency.scale_out": (5e-6, 0.5), "latency.norm": (1.2, 0.3),
+    "latency.scale_out": (5e-6, 0.3), "latency.norm": (1.2, 0.15),
     "wire.efficiency": (0.7, 0.5), "wire.combine": (1.05, 0.2), "wire.crowd": (0.04, 0.4),
     "wire.pipeline": (0.3e-6, 1.0),
-    "token.seconds": (5e-9, 1.0), "token.combine": (1.5, 0.5), "token.overlap": (1.5, 0.5),
-    "scale_out.efficiency": (0.93, 0.1), "scale_out.combine": (0.95, 0.1), "scale_out.overlap": (3.0, 0.5),
+    "token.seconds": (5e-9, 1.0), "token.combine": (1.5, 0.5), "token.overlap": (2.0, 0.3),
+    "scale_out.efficiency": (0.93, 0.1), "scale_out.combine": (0.95, 0.1), "scale_out.overlap": (5.0, 0.3),
 }  # fmt: skip
 CENTRES = {"collective": COLLECTIVE, "expert": EXPERT}
 

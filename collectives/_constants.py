@@ -50,6 +50,7 @@ _COLLECTIVE = {
     "exchange.rank": _seconds("each rank"),
     "exchange.low_efficiency": _ratio("of the wire below 100 kB"),
     "exchange.bulk_base": _seconds("launch of an all-to-all of chunks"),
+    "exchange.rounds": _seconds("launches more above 3 MB to a peer, where chunks go in rounds"),
     "exchange.efficiency": _ratio("of the wire above 100 kB"),
     "exchange.own": _ratio("part of a rank's own block that costs as one sent"),
     "exchange.pipeline": _seconds("a chunk's way: adds 2 sqrt(this x ranks x body)"),

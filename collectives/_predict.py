@@ -18,8 +18,8 @@ Constants = Mapping[str, Any]
 
 #: Exponent of the weights by which the choices of NCCL's table are mixed: near a switch point real libraries differ.
 _SHARPNESS = 15.0
-#: Size at which a flag has become a payload [bytes], and where an all-to-all goes from flags to chunks.
-_RAMP, _CHUNKS = 20e3, 100e3
+#: Sizes [bytes]: where a flag has become a payload, an all-to-all of flags one of chunks, and a peer's chunks rounds.
+_RAMP, _CHUNKS, _ROUNDS = 20e3, 100e3, 3e6
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,17 @@ def _exchange_seconds(c: Constants, f: Features) -> Floats:
     rank, environment = c["exchange.rank"] * f.ranks, c["latency.environment"]
     low = (c["exchange.base"] + rank) * environment + _body(c, f, f.up / c["exchange.low_efficiency"])
     moved = _moved(f, c["exchange.own"]) / c["exchange.efficiency"]
-    launch = (c["exchange.bulk_base"] + rank) * environment
+    launch = (
+        c["exchange.bulk_base"] + rank + c["exchange.rounds"] * _above(f.n_bytes / f.ranks, _ROUNDS)
+    ) * environment
     bulk = _norm(c["exchange.norm"], launch, _body(c, f, moved, c["exchange.pipeline"] * f.ranks))
-    part = 1 / (1 + (_CHUNKS / np.maximum(f.n_bytes, 1.0)) ** 4)
+    part = _above(f.n_bytes, _CHUNKS)
     return np.asarray(low ** (1 - part) * bulk**part)
+
+
+def _above(n_bytes: Floats, size: float) -> Floats:
+    """Return 0 below a size and 1 above it, a half at it."""
+    return np.asarray(1 / (1 + (size / np.maximum(n_bytes, 1.0)) ** 4))
 
 
 def expert_seconds(c: Constants, f: Features) -> Floats:
