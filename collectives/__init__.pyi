@@ -17,6 +17,12 @@ from ._hash_times import HashTimes as HashTimes
 from ._hash_times import hash_times as hash_times
 from ._kinds import KINDS as KINDS
 from ._kinds import Kind as Kind
+from ._log import read_log as read_log
+from ._log_records import Log as Log
+from ._log_records import LogRow as LogRow
+from ._log_records import Sweep as Sweep
+from ._log_records import Timing as Timing
+from ._log_words import PROGRAMS as PROGRAMS
 from ._lower_bound import Bound as Bound
 from ._lower_bound import bounds_if_doubled as bounds_if_doubled
 from ._lower_bound import lower_bound as lower_bound

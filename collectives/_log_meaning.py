@@ -1,0 +1,252 @@
+"""Which collective is a table of, and over how many ranks? What the columns give away, checked against what is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil, floor, inf
+from pathlib import Path
+
+from collectives._log_draft import Draft, RawRow, Side, number, precision
+from collectives._log_words import kind_named
+
+__all__ = ["Meaning", "meaning"]
+
+_NO_LIMIT = 2**30
+#: Wider spans of ranks than these are not listed.
+_MOST_RANKS = 100_000
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What sets a kind's table apart.
+
+    Attributes
+    ----------
+    redops : bool or None
+        Whether it names a reduction; None where versions differ.
+    rooted : bool
+        Whether it has a root.
+    shared : bool
+        Whether the size is the counted elements times the ranks.
+    ranks : callable
+        busbw / algbw -> number of ranks; infinite where it says nothing.
+    """
+
+    redops: bool | None
+    rooted: bool
+    shared: bool
+    ranks: Callable[[float], float]
+
+
+def _of_share(factor: float) -> float:
+    """Invert (n - 1) / n."""
+    return 1 / (1 - factor) if factor < 1 else inf
+
+
+def _of_all_reduce(factor: float) -> float:
+    """Invert 2 (n - 1) / n."""
+    return 2 / (2 - factor) if factor < 2 else inf
+
+
+def _nothing(factor: float) -> float:
+    return inf
+
+
+#: Kind -> signature, in the order they are taken where the table fits several.
+SIGNATURES = {
+    "all_reduce": Signature(True, False, False, _of_all_reduce),
+    "all_gather": Signature(False, False, True, _of_share),
+    "reduce_scatter": Signature(True, False, True, _of_share),
+    "all_to_all": Signature(False, False, True, _of_share),
+    "broadcast": Signature(False, True, False, _nothing),
+    "reduce": Signature(True, True, False, _nothing),
+    "sendrecv": Signature(None, False, False, _nothing),
+    "scatter": Signature(False, True, True, _of_share),
+    "gather": Signature(False, True, True, _of_share),
+}
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """Kind, ranks, what is left open, and how it was found; as in `Sweep`."""
+
+    kind: str | None
+    n_ranks: int | None
+    between: tuple[int, int] | None
+    kinds: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def meaning(draft: Draft, file: str, counts_elements: bool) -> Meaning:
+    """Return what a run is of.
+
+    Parameters
+    ----------
+    draft : Draft
+        At least one row.
+    file : str
+        Its name may name the kind, where nothing else does.
+    counts_elements : bool
+        Whether the count tells kinds apart: it does in nccl-tests, not in nccom-test.
+    """
+    fitting = [kind for kind in SIGNATURES if _fits(kind, draft, counts_elements)]
+    kind, notes = _kind(draft, fitting, file)
+    n_ranks, between, said = _ranks(draft, kind, fitting, counts_elements)
+    return Meaning(kind, n_ranks, between, () if kind else tuple(fitting), (*notes, *said))
+
+
+def _kind(draft: Draft, fitting: list[str], file: str) -> tuple[str | None, list[str]]:
+    """Return the kind: as named, if its table can be that, else the one that fits."""
+    where = f"run of line {draft.rows[0].line}"
+    named = draft.kind
+    if named and (named in fitting or not fitting):
+        return named, []
+    notes = [f"{where}: the table cannot be of {named}, which the file names"] if named else []
+    rooted = draft.rows[-1].root is not None  # versions that print no root have none of these kinds
+    fitting[:] = [kind for kind in fitting if rooted or not SIGNATURES[kind].rooted]
+    if len(fitting) < 2:
+        return next(iter(fitting), None), notes
+    words = re.findall(r"[a-z]+(?:[_-]?(?:to[_-]?)?[a-z]+)*", Path(file).stem.lower())
+    hinted = [kind for kind in fitting if any(_names(word, kind) for word in words)]
+    if len(hinted) == 1:
+        return hinted[0], [*notes, f"{where}: {hinted[0]} by the file's name; the table fits {_either(fitting)}"]
+    in_place = _by_in_place(draft)
+    likely = [kind for kind in fitting if in_place is None or in_place == (kind in ("all_to_all", "sendrecv"))]
+    if len(likely) == 1:
+        return likely[0], [
+            *notes,
+            f"{where}: {likely[0]} by its checks in place; else the table fits {_either(fitting)}",
+        ]
+    first = [kind for kind in fitting if fitting[0] in ("all_reduce", "all_gather")][:1]
+    if not first or _rank_span(draft, fitting[0]) is None:
+        return None, notes
+    said = f"the table fits {_either(fitting)}, and nothing names it: taken as {first[0]}; give kind= if not"
+    return first[0], [*notes, f"{where}: {said}"]
+
+
+def _by_in_place(draft: Draft) -> bool | None:
+    """Whether nothing in place is checked though it is out of place: all-to-all and sendrecv have no such check."""
+    checks = [
+        (number(one.out_of_place.errors) is not None, number(one.in_place.errors) is not None)
+        for one in draft.rows if one.out_of_place and one.in_place
+    ]  # fmt: skip
+    return None if not any(out for out, _ in checks) else not any(inside for _, inside in checks)
+
+
+def _names(word: str, kind: str) -> bool:
+    parts = [part for part in re.split(r"[_-]", word) if part]
+    spans = [parts[i:j] for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
+    return any(kind_named("_".join(span)) == kind for span in spans)
+
+
+def _either(kinds: list[str]) -> str:
+    return " or ".join([", ".join(kinds[:-1]), kinds[-1]]) if len(kinds) > 1 else kinds[0]
+
+
+def _fits(kind: str, draft: Draft, counts_elements: bool) -> bool:
+    """Whether a table can be of a kind."""
+    signature, row = SIGNATURES[kind], draft.rows[-1]
+    reduces = None if row.redop is None else row.redop != "none"
+    shares = {one.shares for one in draft.rows} - {0}
+    if reduces is not None and signature.redops is not None and reduces != signature.redops:
+        return False
+    if row.root is not None and (row.root >= 0) != signature.rooted:
+        return False
+    if counts_elements and shares and signature.shared != (max(shares) > 1) and max(shares) != 1:
+        return False
+    if counts_elements and shares == {1} and signature.shared:
+        return False
+    span = _factor_span(draft)
+    if span is None:
+        return True
+    if signature.ranks is _nothing:
+        return span[0] <= 1 <= span[1]
+    return _whole(*map(signature.ranks, span)) is not None
+
+
+def _ranks(
+    draft: Draft, kind: str | None, fitting: list[str], counts_elements: bool
+) -> tuple[int | None, tuple[int, int] | None, list[str]]:
+    """Return the ranks by what the file lists, what the count says and what busbw / algbw allows."""
+    where = f"run of line {draft.rows[0].line}"
+    span = _rank_span(draft, kind or (fitting[0] if fitting else ""))
+    shares = {row.shares for row in draft.rows} - {0, 1} if counts_elements else set()
+    stated = [(draft.ranks, "the list of devices"), (shares if len(shares) == 1 else set(), "size / count")]
+    for numbers, source in stated:
+        allowed = [n for n in numbers if span is None or span[0] <= n <= span[1]]
+        if len(allowed) == 1:
+            return allowed[0], None, []
+        if len(allowed) > 1:
+            return max(allowed), None, [f"{where}: {max(allowed)} ranks by the highest number listed"]
+        if numbers:
+            said = (
+                f"{where}: {source} says {min(numbers)} ranks, busbw / algbw {span and _said(span)}: the latter holds"
+            )
+            found = _by_span(span, where)
+            return found[0], found[1], [said, *found[2]]
+    return _by_span(span, where)
+
+
+def _by_span(span: tuple[int, int] | None, where: str) -> tuple[int | None, tuple[int, int] | None, list[str]]:
+    if span is None:
+        return None, None, []
+    if span[0] == span[1]:
+        return span[0], None, [f"{where}: {span[0]} ranks, told by busbw / algbw"]
+    powers = [2**k for k in range(span[0].bit_length() - 1, 31) if span[0] <= 2**k <= span[1]]
+    if len(powers) == 1:
+        said = f"busbw / algbw allows {_said(span)} ranks: the only power of two is taken; give n_ranks= if not"
+        return powers[0], span, [f"{where}: {powers[0]} ranks: {said}"]
+    return None, span, []
+
+
+def _said(span: tuple[int, int]) -> str:
+    if span[0] == span[1]:
+        return str(span[0])
+    return f"{span[0]} to {span[1]}" if span[1] < _NO_LIMIT else f"{span[0]} or more"
+
+
+def _rank_span(draft: Draft, kind: str) -> tuple[int, int] | None:
+    """Return the least and most ranks that busbw / algbw allows, rounding of both considered."""
+    span, signature = _factor_span(draft), SIGNATURES.get(kind)
+    if span is None or signature is None or signature.ranks is _nothing:
+        return None
+    return _whole(*map(signature.ranks, span))
+
+
+def _whole(least: float, most: float) -> tuple[int, int] | None:
+    """Return the least and most whole number between two; None where there is none."""
+    if least > _MOST_RANKS:
+        return None
+    low, high = max(1, ceil(least - 1e-6)), floor(most + 1e-6) if most < _MOST_RANKS else _NO_LIMIT
+    return (low, high) if low <= high else None
+
+
+def _factor_span(draft: Draft) -> tuple[float, float] | None:
+    """Return where busbw / algbw lies in all rows; None where nothing is printed with two digits."""
+    spans = list(_spans(draft.rows))
+    if not spans:
+        return None
+    low, high = max(span[0] for span in spans), min(span[1] for span in spans)
+    if low <= high:
+        return low, high
+    # Rows disagree: a hand or a wrapper has changed some. The exactest row decides.
+    return min(spans, key=lambda span: span[1] - span[0])
+
+
+def _spans(rows: list[RawRow]) -> Iterator[tuple[float, float]]:
+    for row in rows:
+        for side in row.sides:
+            if (found := _span(side)) is not None:
+                yield found
+
+
+def _span(side: Side) -> tuple[float, float] | None:
+    algbw, busbw = number(side.algbw), number(side.busbw)
+    if algbw is None or busbw is None or side.algbw is None or side.busbw is None:
+        return None
+    off, by = precision(side.algbw), precision(side.busbw)
+    if algbw < 20 * off:
+        return None
+    return max(0.0, busbw - by) / (algbw + off), (busbw + by) / (algbw - off)
