@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from collectives._tuner_constants import TUNER
 from topo.units import Kind
 
 __all__ = ["CONSTANTS", "Constant"]
@@ -83,4 +84,7 @@ _EXPERT = {
 }
 
 #: Law -> dotted name -> row. "ideal" is the wires alone.
-CONSTANTS: dict[str, dict[str, Constant]] = {"ideal": {}, "collective": _COLLECTIVE, "expert": _EXPERT}
+CONSTANTS: dict[str, dict[str, Constant]] = {
+    "ideal": {}, "collective": _COLLECTIVE, "expert": _EXPERT,
+    "nccl-model": {name: Constant(*row) for name, row in TUNER.items()},
+}  # fmt: skip
