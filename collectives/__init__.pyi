@@ -10,6 +10,9 @@ from ._cost import cost as cost
 from ._expert_load import expert_shares as expert_shares
 from ._expert_load import experts_in_order as experts_in_order
 from ._expert_load import inclusion_shares as inclusion_shares
+from ._explain import Explanation as Explanation
+from ._explain import Switch as Switch
+from ._explain import explain as explain
 from ._failures import Failure as Failure
 from ._failures import Failures as Failures
 from ._failures import failures as failures
@@ -56,6 +59,7 @@ from ._simulate import simulate as simulate
 from ._timeline import ClassUse as ClassUse
 from ._timeline import PhaseTime as PhaseTime
 from ._timeline import Timeline as Timeline
+from ._tuner import Choice as Choice
 from ._validate import Group as Group
 from ._validate import Prediction as Prediction
 from ._validate import Validation as Validation

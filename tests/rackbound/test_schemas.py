@@ -50,6 +50,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("cost", HGX, "all_reduce", "--bytes", "1GB", "--profile", "nccl-hopper", "--sensitivity"),
         ("cost", HGX, "barrier"), ("cost", HGX, "all_to_all", "--bytes", "0B"),
         ("cost", HGX, "all_to_all", "--domains", "2", "--expect", "nccl-tests", "--sensitivity"),
+        ("cost", HGX, "all_reduce", "--domains", "2", "--bytes", "1 MiB", "--explain"),
         ("cost", HGX, "moe_dispatch", "--domains", "2", "--tokens", "1.5", "--hidden", "64", "--top-k", "2",
          "--experts", "16", "--copies", "per_domain", "--limit", "1"),
         ("cost", HGX, "all_to_all", "--bytes", "1GB", "--domains", "2", "--routing", "hash", "--queue-pairs", "2"),
