@@ -85,7 +85,7 @@ class Draft:
 
 
 def number(text: str | None) -> float | None:
-    """Return a printed number; None for N/A, nan, or no number.
+    """Return a printed number, without the asterisk of a failed check; None for N/A, nan, or no number.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def number(text: str | None) -> float | None:
     (1000000.0, None, None)
     """
     try:
-        value = float(text or "")
+        value = float((text or "").removesuffix("*"))
     except ValueError:
         return None
     return value if value - value == 0 else None
@@ -205,7 +205,8 @@ def _row(row: RawRow, draft: Draft, seconds: float, rate: float) -> LogRow:
             return None
         errors = number(side.errors)
         algbw, busbw = (None if value is None else value * rate for value in (number(side.algbw), number(side.busbw)))
-        return Timing(time * seconds, algbw, busbw, errors, errors is not None and errors > most)
+        failed = errors is not None and (errors > most or "*" in str(side.errors))
+        return Timing(time * seconds, algbw, busbw, errors, failed)
 
     places = timing(row.out_of_place), timing(row.in_place)
     return LogRow(row.n_bytes, row.count, row.dtype, *places, row.line, row.redop, row.root)

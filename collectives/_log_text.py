@@ -25,6 +25,8 @@ _PROGRAM = re.compile(r"\b(\w+_perf)(?:_mpi)?\b")
 _ELIDED = re.compile(r"^\W*\.\.\.\W*$|^\W*…\W*$")
 #: Tag of the process that wrote a line: [1,3]<stdout>: of mpirun, 3: of srun.
 _TAG = re.compile(r"\[[^\[\]]*?,?(\d+)\]<std(?:out|err)>|^\s*(\d+):\s")
+#: Bars of a table in Markdown or of a launcher, and marks of code.
+_MARKUP = str.maketrans("|`", "  ")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d(?:T\S+)?|\d\d:\d\d:\d\d(?:\.\d+)?")
 
 _FOUR = ("time", "algbw", "busbw", "wrong")
@@ -57,7 +59,7 @@ class _Stream:
 
 def has_table(source: Source) -> bool:
     """Whether a text has a row of a table, or its header."""
-    return any(_HEADER.search(line) or _row(line.replace("|", " "), 0, _Stream()) for line in source.lines)
+    return any(_HEADER.search(line) or _row(line.translate(_MARKUP), 0, _Stream()) for line in source.lines)
 
 
 def read_text(source: Source) -> tuple[list[Draft], list[str]]:
@@ -65,7 +67,7 @@ def read_text(source: Source) -> tuple[list[Draft], list[str]]:
     streams: dict[str, _Stream] = {}
     notes: dict[str, list[int]] = {}
     for place, text in enumerate(source.lines, 1):
-        line = text.replace("|", " ")  # a table in Markdown, or a launcher's bar
+        line = text.translate(_MARKUP)
         tag = _TAG.search(line)
         stream = streams.setdefault((tag[1] or tag[2]) if tag else "", _Stream())
         for what in _take(stream, line, place):

@@ -82,7 +82,7 @@ TABLE = HEAD + "".join(row(2**k, 20 + 2**k / 4e5, 1.75) for k in range(10, 31, 2
 @pytest.mark.parametrize(
     "prefix",
     ["[1,0]<stdout>:", "[prterun-n1-77@1,0]<stdout>: ", "0: ", "00: ", "node001: ", "[pod/host-1/test] ", "    ",
-     "2025-05-01T10:00:00.123Z ", "test_1  | ", "> ", "\x1b[32m"],
+     "2025-05-01T10:00:00.123Z ", "test_1  | ", "> ", "`", "\x1b[32m"],
 )  # fmt: skip
 def test_launchers_write_before_a_line(prefix: str, tmp_path: Path) -> None:
     plain = log_of(TABLE, tmp_path)
@@ -169,6 +169,8 @@ def test_a_failed_check_hides_under_ok(tmp_path: Path) -> None:
     counted = log_of(HEAD + row(2**26, 3000, 1.75, wrong="4e+06"), tmp_path)
     assert counted.rows[0].failed
     assert counted.rows[0].out_of_place.errors == 4e6
+    starred = log_of(old + line.format("3e-06*"), tmp_path)
+    assert starred.rows[0].failed
     unchecked = log_of(TABLE.replace("      0", "    N/A"), tmp_path)
     assert {one.errors for line in unchecked.rows for one in line.timings} == {None}
 
