@@ -4,6 +4,10 @@ from ._bracket import CONVENTION as CONVENTION
 from ._bracket import Bracket as Bracket
 from ._bracket import PhaseBracket as PhaseBracket
 from ._bracket import bracket as bracket
+from ._calibrate import calibrate as calibrate
+from ._calibration import Calibration as Calibration
+from ._calibration import Curve as Curve
+from ._calibration import Untold as Untold
 from ._constants import CONSTANTS as CONSTANTS
 from ._constants import Constant as Constant
 from ._cost import cost as cost

@@ -15,16 +15,14 @@ Floats = NDArray[np.float64]
 #: Constants -> time of every row [s].
 Law = Callable[[Mapping[str, float]], Floats]
 
-#: |log(predicted / measured)| beyond which a row counts by its size, not its square.
-_OUTLIER = 0.1
-#: A constant is told if doubling it changes some time by this share,
-_LEAST_SENSITIVE = 0.01
-#: and if its logarithm is known to this standard error.
-_LARGEST_ERROR = 0.5
-#: No measured time repeats better than this: the least scatter that standard errors count with.
-_LEAST_SCATTER = 0.01
-#: A constant stays within this factor of where it starts.
-_FARTHEST = 100.0
+#: How far a machine's constant lies from another's: standard deviation of its logarithm before anything is measured.
+PRIOR = 0.5
+#: A constant is told if measurements leave less than this part of it.
+_TOLD = 0.6
+#: Scatter of log(predicted / measured) that the first fit counts with, and the least and most that the second does.
+_SCATTER, _LEAST, _MOST = 0.05, 0.01, 0.2
+#: Beyond so many times the scatter a row counts by its distance, not its square.
+_OUTLIER = 2.0
 _STEP = 1e-4
 
 
@@ -35,11 +33,11 @@ class Fit:
     Attributes
     ----------
     constants : dict
-        Name -> value; those not told as they were.
+        Name -> value.
     errors : dict
-        Name -> relative standard error of those that were told.
+        Name -> relative standard error of those that the rows tell.
     untold : tuple of str
-        Constants that the rows do not tell.
+        Constants that the rows do not tell, or only together with others.
     residuals : (rows,) float
         log(predicted / measured).
     """
@@ -60,8 +58,8 @@ def sensitivity(law: Law, constants: Mapping[str, float], name: str) -> Floats:
 def fit(law: Law, measured: Floats, start: Mapping[str, float], free: tuple[str, ...]) -> Fit:
     """Return the constants that fit best: least squares of log(predicted / measured), outliers by their size.
 
-    A constant that no row depends on, or whose standard error is above a half, is put back to
-    where it started, the worst first, and the others are fitted again.
+    Every constant is held to where it starts as if it had been measured once to `PRIOR`, so
+    that what the rows do not tell stays there, and few rows never run away.
 
     Parameters
     ----------
@@ -81,47 +79,46 @@ def fit(law: Law, measured: Floats, start: Mapping[str, float], free: tuple[str,
     >>> found = fit(
     ...     lambda c: c["base"] + sizes / c["rate"],
     ...     5e-6 + sizes / 4e11,
-    ...     {"base": 1e-6, "rate": 1e11},
+    ...     {"base": 4e-6, "rate": 3e11},
     ...     ("base", "rate"),
     ... )
-    >>> {name: float(f"{value:.4g}") for name, value in found.constants.items()}, found.untold
+    >>> {name: float(f"{value:.2g}") for name, value in found.constants.items()}, found.untold
     ({'base': 5e-06, 'rate': 400000000000.0}, ())
     """
-    told = [name for name in free if start[name] > 0]
-    told = [name for name in told if np.abs(sensitivity(law, start, name)).max(initial=0.0) >= _LEAST_SENSITIVE]
-    while len(told) >= len(measured):
-        told.remove(min(told, key=lambda name: float(np.abs(sensitivity(law, start, name)).sum())))
-    while True:
-        constants, errors, residuals = _solved(law, measured, start, told)
-        worst = max(errors, key=lambda name: errors[name], default=None)
-        if worst is None or errors[worst] <= _LARGEST_ERROR:
-            break
-        told.remove(worst)
-    return Fit(constants, errors, tuple(name for name in free if name not in told), residuals)
+    names = [name for name in free if start[name] > 0]
+    x, _, residuals = _solved(law, measured, start, names, _SCATTER)
+    scatter = float(np.clip(1.4826 * np.median(np.abs(residuals)), _LEAST, _MOST))
+    x, errors, residuals = _solved(law, measured, start, names, scatter)
+    told = {name: error for name, error in zip(names, errors.tolist(), strict=True) if error < _TOLD * PRIOR}
+    return Fit(_at(start, names, x), told, tuple(name for name in free if name not in told), residuals)
+
+
+def _at(start: Mapping[str, float], names: list[str], x: Floats) -> dict[str, float]:
+    return {**start, **{name: start[name] * float(np.exp(one)) for name, one in zip(names, x, strict=True)}}
 
 
 def _solved(
-    law: Law, measured: Floats, start: Mapping[str, float], names: list[str]
-) -> tuple[dict[str, float], dict[str, float], Floats]:
-    """Fit these constants; return all of them, relative standard errors of these, and residuals."""
+    law: Law, measured: Floats, start: Mapping[str, float], names: list[str], scatter: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return logarithms over the start, their standard errors, and log(predicted / measured)."""
     from scipy.optimize import least_squares
 
-    def at(x: Floats) -> dict[str, float]:
-        return {**start, **{name: start[name] * float(np.exp(one)) for name, one in zip(names, x, strict=True)}}
-
-    def residuals(x: Floats) -> Floats:
-        found: Floats = np.log(law(at(x)) / measured)
+    def off(x: Floats) -> Floats:
+        found: Floats = np.log(law(_at(start, names, x)) / measured)
         return found
 
-    if not names:
-        return dict(start), {}, residuals(np.zeros(0))
-    most = np.log(_FARTHEST)
-    found: Any = least_squares(residuals, np.zeros(len(names)), bounds=(-most, most), loss="soft_l1", f_scale=_OUTLIER,
-                               x_scale="jac")  # fmt: skip
-    # The Jacobian is weighed by the loss, so that its square is the curvature of what was minimised.
-    _, singular, rows = np.linalg.svd(found.jac, full_matrices=False)
-    spread = max(2 * found.cost / max(1, len(measured) - len(names)), _LEAST_SCATTER**2)
-    variance = spread * (rows.T**2 / np.maximum(singular, 1e-9 * max(singular.max(), 1.0)) ** 2).sum(axis=1)
-    errors = dict(zip(names, np.sqrt(variance).tolist(), strict=True))
-    stuck = np.abs(found.x) > most * (1 - 1e-6)
-    return at(found.x), {n: (np.inf if s else errors[n]) for n, s in zip(names, stuck, strict=True)}, residuals(found.x)
+    def loss(z: Floats) -> Floats:
+        """Soft L1 of the measured rows; what holds constants to their start counts by its square."""
+        data = np.arange(len(z)) < len(measured)
+        root = np.sqrt(1 + z / _OUTLIER**2)
+        soft = np.array([2 * _OUTLIER**2 * (root - 1), 1 / root, -0.5 / _OUTLIER**2 / root**3])
+        return np.where(data, soft, np.array([z, np.ones_like(z), np.zeros_like(z)]))
+
+    def rows(x: Floats) -> Floats:
+        return np.concatenate([off(x) / scatter, x / PRIOR])
+
+    solve: Any = least_squares  # its stub knows no such loss
+    found = solve(rows, np.zeros(len(names)), loss=loss, x_scale=PRIOR)
+    # The Jacobian is weighed by the loss: its square is the curvature of what was minimised.
+    variance = np.diag(np.linalg.inv(found.jac.T @ found.jac)) if names else np.zeros(0)
+    return found.x, np.sqrt(variance), off(found.x)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rackbound import (
+    _calibrate_command,
     _catalogue_commands,
     _compare_command,
     _cost_command,
@@ -56,6 +57,7 @@ app.command()(_join_command.join)
 app.command()(_failures_command.failures)
 app.command()(_simulate_command.simulate)
 app.command()(_validate_command.validate)
+app.command()(_calibrate_command.calibrate)
 app.command()(_catalogue_commands.doctor)
 
 
