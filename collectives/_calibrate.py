@@ -18,6 +18,7 @@ from collectives._features import bulk_features, scaled
 from collectives._fitting import Fit, Law, fit, sensitivity
 from collectives._log import read_log
 from collectives._log_records import Log, LogRow, Sweep
+from collectives._matching import profile_for
 from collectives._predict import LAWS, Features, stacked
 from collectives._profile import Profile, load_profile
 from topo import Fabric, Fault, InputError
@@ -98,7 +99,7 @@ def calibrate(
     listed = [logs] if isinstance(logs, str | os.PathLike | Log) else list(logs)
     read = [one if isinstance(one, Log) else read_log(one) for one in listed]
     fabric = Fabric.from_graph(graph)
-    start = _of_chip(fabric) if profile is None else load_profile(profile)
+    start, chosen = _of_chip(fabric) if profile is None else (load_profile(profile), [])
     if start.law not in LAWS:
         rule = f"has the law {start.law}, which has no constants to fit"
         raise InputError(Fault("profile", start.name, rule, f"Take a profile of one of {', '.join(LAWS)}."))
@@ -119,15 +120,20 @@ def calibrate(
     curves = tuple(_curves(runs, start, found.constants))
     made = _profile(start, name, found, read, len(measured), fitted)
     notes += [
+        *chosen,
         *_at_odds(runs),
         "the band is of the fit itself: other collectives and numbers of ranks may be further off",
     ]
     return Calibration(made, start.name, curves, untold, tuple(dict.fromkeys(notes)))
 
 
-def _of_chip(fabric: Fabric) -> Profile:
-    """Return the profile that ships for collectives of bytes on a fabric's chip."""
-    raise NotImplementedError(fabric)
+def _of_chip(fabric: Fabric) -> tuple[Profile, list[str]]:
+    """Return the profile that ships for collectives of bytes on a fabric's chip, and what is not as fitted."""
+    chip = fabric.chip[0]
+    bandwidth = float(bulk_features(fabric, "all_gather", 1.0, fabric.rank_numbers(2)).bandwidth[0])
+    library = "rccl" if chip.startswith("MI") else "nccl"
+    profile, note = profile_for(library, "collective", chip, bandwidth)
+    return profile, [f"the fit starts from {profile.name}, by the chip {chip}", *([note] if note else [])]
 
 
 def _too_many(log: Log, fabric: Fabric) -> Iterator[Fault]:

@@ -98,6 +98,11 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("join", str(DATA / "readers-fabric" / "ibnetdiscover-sim-ft2_32.txt"),
          str(DATA / "readers-fabric" / "opensm" / "ft2_32_dor.lfts.dump")),
     ],
+    "calibrate/1": [
+        ("calibrate", str(DATA / "logs" / "aws-p5-1node-tagged.txt"), "--design", HGX),
+        ("calibrate", *(str(DATA / "logs" / f"{name}.txt") for name in ("gcp-a3-ultra", "aws-p5-1node-tagged")),
+         "--design", HGX, "--domains", "3", "--set", "scale_up.bandwidth='400 GB/s'"),
+    ],
     "failures/1": [
         ("failures", HGX, "--domains", "1", "--doubles", "3"), ("failures", "mi300x-8", "--ranks", "2", "--seed", "1"),
         ("failures", HGX, "--collective", "all_reduce", "--algorithm", "ring", "--routing", "even", "--domains", "1"),
