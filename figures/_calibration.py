@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from collectives import Calibration, Curve
-from figures._style import BLUE, GREEN, GREY, ORANGE, PALE, PURPLE, SKY, VERMILION, house, own_axes, title
+from figures._style import BLUE, GREEN, GREY, ORANGE, PALE, PURPLE, SKY, VERMILION, house, own_axes, root_figure, title
 from topo.units import format_quantity
 
 __all__ = ["draw_calibration"]
@@ -37,12 +37,12 @@ def draw_calibration(found: Calibration, *, heading: str | None = None, ax: Axes
     Returns
     -------
     Axes
-        The one passed in, or the new one: points are measured, lines fitted. The panel of
-        ratios is its only child Axes.
+        The one passed in, or the new one: points are measured, lines fitted. It gives up the
+        lower third of its place to the ratios, the figure's last Axes.
     """
     with house():
         ax = ax or own_axes(7.2, 5.6)
-        panel = ax.inset_axes((0.0, -0.52, 1.0, 0.36))
+        panel = _below(ax)
         for number, (curve, colour) in enumerate(zip(found.curves, cycle(_COLOURS), strict=False)):
             _draw(ax, panel, curve, colour, _MARKERS[number // len(_COLOURS) % len(_MARKERS)])
         ax.set(ylabel="time of one collective", yscale="log")
@@ -57,6 +57,18 @@ def draw_calibration(found: Calibration, *, heading: str | None = None, ax: Axes
         panel.set_xlim(ax.get_xlim())
         title(ax, heading or _heading(found))
     return ax
+
+
+def _below(ax: Axes) -> Axes:
+    """Return new Axes in the lower third of the place that Axes have, which they leave."""
+    figure, spec = root_figure(ax), ax.get_subplotspec()
+    if spec is None:
+        box = ax.get_position()
+        ax.set_position((box.x0, box.y0 + 0.4 * box.height, box.width, 0.6 * box.height))
+        return figure.add_axes((box.x0, box.y0, box.width, 0.28 * box.height))
+    rows = spec.subgridspec(2, 1, height_ratios=(2.6, 1))
+    ax.set_subplotspec(rows[0])
+    return figure.add_subplot(rows[1])
 
 
 def _draw(ax: Axes, panel: Axes, curve: Curve, colour: str, marker: str) -> None:
@@ -81,7 +93,7 @@ def _finish(panel: Axes, reach: float) -> None:
     panel.set(yscale="log", ylim=(1 / reach, reach), xlabel="size", ylabel="fitted / measured")
     shown = [tick for tick in _TICKS if 1 / reach <= tick <= reach]
     if reach > 2:
-        shown = [tick for tick in shown if tick in (0.2, 0.33, 0.5, 0.8, 1.0, 1.25, 2.0, 3.0, 5.0)]
+        shown = [tick for tick in shown if tick in (0.2, 0.33, 0.5, 1.0, 2.0, 3.0, 5.0)]
     panel.set_yticks(shown, [f"{tick:g}" for tick in shown])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import figures
 from collectives import Calibration, Curve, Profile
@@ -45,9 +46,20 @@ def test_points_are_measured_and_lines_fitted() -> None:
 
 
 def test_the_panel_shows_the_ratio_and_no_less_than_it() -> None:
-    (panel,) = figures.draw_calibration(calibration((1.02, 2.0, 9.0))).child_axes
+    panel = figures.draw_calibration(calibration((1.02, 2.0, 9.0))).figure.axes[-1]
     ratios = [line.get_ydata()[0] for line in panel.lines[:3]]
     np.testing.assert_allclose(ratios, [1.02, 2.0, 5.0])  # nine stands on the edge
     assert panel.get_ylim()[1] >= 5.0
-    (narrow,) = figures.draw_calibration(calibration()).child_axes
+    narrow = figures.draw_calibration(calibration()).figure.axes[-1]
     assert narrow.get_ylim()[1] == 1.3
+
+
+def test_axes_of_ones_own_share_their_place() -> None:
+    """Left of two: the neighbour keeps its place; without a grid the place is split."""
+    left, right = Figure(figsize=(10, 5), layout="constrained").subplots(1, 2)
+    assert figures.draw_calibration(calibration(), ax=left) is left
+    assert cropped(left) == []
+    assert left.get_position().y0 > right.get_position().y0 + 0.2
+    alone = Figure().add_axes((0.2, 0.2, 0.7, 0.7))
+    figures.draw_calibration(calibration(), ax=alone)
+    assert alone.get_position().y0 > alone.figure.axes[-1].get_position().y1
