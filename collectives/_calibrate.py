@@ -28,6 +28,8 @@ __all__ = ["calibrate"]
 Floats = NDArray[np.float64]
 #: Logs say where one machine stands, not how it differs from others: this factor stays.
 _NOT_FITTED = ("latency.environment",)
+#: Laws of collectives that send bytes.
+_OF_BYTES = ("collective", "nccl-model")
 #: Sizes asked which of them a constant shows at: 8 B to 16 GiB.
 _PROBES = tuple(2**k for k in range(3, 35))
 _PROBED = ("all_reduce", "all_gather", "all_to_all")
@@ -100,9 +102,9 @@ def calibrate(
     read = [one if isinstance(one, Log) else read_log(one) for one in listed]
     fabric = Fabric.from_graph(graph)
     start, chosen = _of_chip(fabric) if profile is None else (load_profile(profile), [])
-    if start.law not in LAWS:
-        rule = f"has the law {start.law}, which has no constants to fit"
-        raise InputError(Fault("profile", start.name, rule, f"Take a profile of one of {', '.join(LAWS)}."))
+    if start.law not in _OF_BYTES:
+        rule = f"has the law {start.law}, which does not predict what logs are of"
+        raise InputError(Fault("profile", start.name, rule, f"Take a profile of the law {' or '.join(_OF_BYTES)}."))
     faults = [fault for log in read for fault in (*log.missing, *_too_many(log, fabric))]
     if faults:
         raise InputError(*faults)

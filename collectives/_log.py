@@ -80,7 +80,7 @@ def read_log(path: str | os.PathLike[str], *, kind: str | None = None, n_ranks: 
     name, form = next(((name, one) for name, one in FORMATS.items() if one.recognises(source)), (None, None))
     if name is None or form is None:
         rule = "is no log of nccl-tests, rccl-tests or nccom-test: no table of size, time, algbw and busbw"
-        cure = "Give what all_reduce_perf or nccom-test prints, or its JSON or CSV."
+        cure = "Give what these print, or their JSON or CSV; a table of systems is for rackbound validate."
         raise InputError(Fault("file", source.text.strip()[:40], rule, cure, source.file))
     drafts, said = form.read(source)
     notes += said

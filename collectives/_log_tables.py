@@ -53,11 +53,11 @@ def is_rccl_json(source: Source) -> bool:
 
 
 def is_csv(source: Source) -> bool:
-    """Whether the first line that is no comment names size, time and busbw or algbw, with commas between."""
+    """Whether the first line with commas names size, time and a rate; a table of several systems is no log."""
     names = {name for _, cells in _lines(source)[:1] for name in map(_plain, cells)}
-    return len(names) > 3 and "size" in map(_NAMES.get, names) and any("time" in n for n in names) and any(
-        n.startswith(("algbw", "busbw")) for n in names
-    )  # fmt: skip
+    has = [any(name.startswith(word) for name in names) for word in ("time", "cputime", "algbw", "busbw")]
+    sized = "size" in map(_NAMES.get, names)
+    return sized and len(names) > 3 and any(has[:2]) and any(has[2:]) and "system" not in names
 
 
 def _plain(name: str) -> str:

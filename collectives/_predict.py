@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collectives._tuner_law import model_seconds
 from collectives._tuning import tuned_seconds
 
 __all__ = ["LAWS", "Features", "choice_weights", "stacked"]
@@ -165,4 +166,5 @@ def expert_seconds(c: Constants, f: Features) -> Floats:
 LAWS: dict[str, Callable[[Constants, Features], Floats]] = {
     "collective": collective_seconds,
     "expert": expert_seconds,
+    "nccl-model": model_seconds,
 }

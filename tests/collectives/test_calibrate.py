@@ -118,7 +118,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open.txt").write_text(f"# size count type redop root time algbw busbw #wrong\n# (us) (GB/s)\n{row}\n")
     with pytest.raises(InputError, match=r"Give n_ranks= \(--ranks\)"):
         calibrate(tmp_path / "open.txt", FABRIC, profile=START)
-    with pytest.raises(InputError, match="has the law ideal, which has no constants to fit"):
+    with pytest.raises(InputError, match="has the law ideal, which does not predict"):
         calibrate(LOGS / "aws-p5-1node-tagged.txt", FABRIC, profile="ideal")
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import topo
-from collectives import explain
+from collectives import explain, load_profile
+from collectives._features import bulk_features
+from collectives._predict import LAWS
 from topo import Fabric, InputError
 
 
@@ -65,3 +67,16 @@ def test_switches_and_reasons() -> None:
 def test_refused(design: str, kind: str, ranks: int | None, profile: str | None, rule: str) -> None:
     with pytest.raises(InputError, match=rule):
         explain(Fabric.from_graph(topo.load(design)), kind, 1e6, ranks=ranks, profile=profile)
+
+
+@pytest.mark.parametrize(("domains", "ranks"), [(1, 8), (2, 16), (3, 24)])
+@pytest.mark.parametrize("kind", ["all_reduce", "all_gather"])
+def test_the_law_predicts_what_is_picked(kind: str, domains: int, ranks: int) -> None:
+    """By features of a graph as other profiles have them, or by the graph itself: the same time."""
+    graph = topo.load("hgx-h100-8", domains)
+    constants = load_profile("nccl-model-h100").constants
+    fabric = Fabric.from_graph(graph)
+    for size in (2.0**10, 2.0**22, 2.0**33):
+        features = bulk_features(fabric, kind, size, fabric.rank_numbers(ranks))
+        found = float(LAWS["nccl-model"](constants, features)[0])
+        assert found == pytest.approx(explain(graph, kind, size, ranks=ranks).pick.seconds)
