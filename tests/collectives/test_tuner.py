@@ -23,6 +23,19 @@ def test_latencies_of_one_nvlink_node() -> None:
     assert {name: one.latency * 1e6 for name, one in found.items()} == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("kind", "ring", "tree"),
+    [("all_reduce", (16.6, 31.0, 36.4), (16.8, 31.0, 36.4)), ("all_gather", (11.6, 22.5, 22.4), ()),
+     ("reduce", (9.3, 18.0, 22.4), ())],
+)  # fmt: skip
+def test_latencies_that_nccl_printed(kind: str, ring: tuple[float, ...], tree: tuple[float, ...]) -> None:
+    """A public log of NCCL 2.29.7 (NCCL_DEBUG_SUBSYS=TUNING), two nodes of one GPU; us, before the plateau's factor."""
+    found = by(choices({**H100, "net.plateau": 1.0}, kind, 1e6, Team(2, 2, 450e9, 50e9, False)))
+    for algorithm, latencies in (("ring", ring), ("tree", tree)):
+        for protocol, latency in zip(("ll", "ll128", "simple"), latencies, strict=bool(latencies)):
+            assert found[f"{algorithm}/{protocol}"].latency * 1e6 == pytest.approx(latency)
+
+
 def test_bandwidths_by_hand() -> None:
     """18 links of 20.6 GB/s; ring busbw x n / steps, tree x 0.92 x 0.5, NVLS 0.85 of 2 (p - 1) / (p + 1)."""
     found = by(choices(H100, "all_reduce", 2**34, BOX))
