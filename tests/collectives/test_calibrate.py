@@ -10,18 +10,14 @@ import numpy as np
 import pytest
 
 import topo
-from collectives import CONSTANTS, KINDS, Profile, calibrate, load_profile, read_log, write_profile
+from collectives import KINDS, Profile, calibrate, load_profile, read_log, write_profile
 from collectives._features import bulk_features, scaled
 from collectives._predict import LAWS, stacked
 from topo import Fabric, InputError
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 FABRIC = Fabric.from_graph(topo.load("hgx-h100-8", 2))
-START = Profile(
-    name="start", version=7, law="collective", source="made up",
-    constants={name: 0.8 if row.unit == "ratio" else 4e-6 for name, row in CONSTANTS["collective"].items()}
-    | {"latency.environment": 1.0},
-)  # fmt: skip
+START = load_profile("nccl-hopper")
 SIZES = [2**k for k in range(6, 35)]
 
 
@@ -47,7 +43,7 @@ def shifted(seed: int) -> Profile:
     """A machine whose constants are a quarter off those of the start, at random."""
     shifts = np.exp(0.25 * np.random.default_rng(seed).standard_normal(len(START.constants)))
     constants = {name: value * shift for (name, value), shift in zip(START.constants.items(), shifts, strict=True)}
-    return replace(START, constants=constants | {"latency.environment": 1.0})
+    return replace(START, constants=constants | {"latency.environment": START.constants["latency.environment"]})
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -77,7 +73,7 @@ def test_the_profile_that_is_written_predicts_the_logs(tmp_path: Path) -> None:
     assert (read.name, read.law, read.fitted, read.errors.keys()) == (
         "mine", "collective", date(2026, 12, 1), found.profile.errors.keys(),
     )  # fmt: skip
-    assert read.source == "29 rows of log.txt; from start, version 7"
+    assert read.source == f"29 rows of log.txt; from nccl-hopper, version {START.version}"
     row = bulk_features(FABRIC, "all_reduce", 1.0, FABRIC.rank_numbers(8))
     again = LAWS[read.law](read.constants, stacked([scaled(row, size) for size in SIZES]))
     assert again == pytest.approx(found.curves[0].fitted, rel=1e-4)
