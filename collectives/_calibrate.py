@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import networkx as nx
@@ -32,6 +33,7 @@ _NOT_FITTED = ("latency.environment",)
 _OF_BYTES = ("collective", "nccl-model")
 #: Sizes asked which of them a constant shows at: 8 B to 16 GiB.
 _PROBES = tuple(2**k for k in range(3, 35))
+_MOST_RANKS = 512
 _PROBED = ("all_reduce", "all_gather", "all_to_all")
 #: A constant shows at a size if doubling it changes the time there by a tenth.
 _SHOWS = 0.1
@@ -195,6 +197,8 @@ def _untold(start: Profile, law: Law, probes: Sequence[_Probe], constant: str) -
         return Untold(constant, together=False)
     if np.abs(sensitivity(law, start.constants, constant)).max() >= _SHOWS:
         return Untold(constant, together=True)
+    if not probes:
+        return Untold(constant, together=False)
     probed = _law(start, stacked([probe.features for probe in probes]))
     slopes = np.abs(sensitivity(probed, start.constants, constant))
     most = int(slopes.argmax())
@@ -205,11 +209,11 @@ def _untold(start: Profile, law: Law, probes: Sequence[_Probe], constant: str) -
 
 
 def _probes(fabric: Fabric) -> list[_Probe]:
-    """Return collectives over a domain and over all ranks, at all sizes."""
-    teams = dict.fromkeys((int(fabric.domain_sizes.max()), fabric.n_ranks))
+    """Return collectives over a domain and over all ranks, as far as they are quickly costed, at all sizes."""
+    teams = dict.fromkeys(min(n, _MOST_RANKS) for n in (int(fabric.domain_sizes.max()), fabric.n_ranks))
     found = []
-    for n_ranks in [n for n in teams if n > 1]:
-        for kind in _PROBED:
+    for n_ranks, kind in product([n for n in teams if n > 1], _PROBED):
+        with suppress(InputError):  # a graph on which that cannot be run
             row = bulk_features(fabric, kind, 1.0, fabric.rank_numbers(n_ranks))
             found.append(_Probe(kind, n_ranks, stacked([scaled(row, size) for size in _PROBES])))
     return found

@@ -281,10 +281,14 @@ def test_nccom_of_trainium(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "rule"),
-    [("hello\n", "is no log of nccl-tests"), ("system,bytes,time_us,algbw,busbw\nX,8,1,1,1\n", "is for rackbound validate"),
-     (HEAD, "has no row with a size"), ("", "is empty"),
-     ("#  size count type redop root time algbw busbw #wrong\n 4096 1024 float sum -1 12 9999.00 9999.00 0\n",
-      "the unit of its times is not stated")],
+    [
+        ("hello\n", "is no log of nccl-tests"),
+        ("system,bytes,time_us,algbw,busbw\nX,8,1,1,1\n", "is for rackbound validate"),
+        (HEAD, "has no row with a size"),
+        ("", "is empty"),
+        ("#  size count type redop root time algbw busbw #wrong\n 4096 1024 float sum -1 12 9999.00 9999.00 0\n",
+         "the unit of its times is not stated"),
+    ],
 )  # fmt: skip
 def test_no_log(text: str, rule: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rule):
