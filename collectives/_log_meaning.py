@@ -173,7 +173,10 @@ def _ranks(
     where = f"run of line {draft.rows[0].line}"
     span = _rank_span(draft, kind or (fitting[0] if fitting else ""))
     shares = {row.shares for row in draft.rows} - {0, 1} if counts_elements else set()
-    stated = [(draft.ranks, "the list of devices"), (shares if len(shares) == 1 else set(), "size / count")]
+    stated = [
+        (draft.ranks, "the list of devices or NCCL's log"),
+        (shares if len(shares) == 1 else set(), "size / count"),
+    ]
     for numbers, source in stated:
         allowed = [n for n in numbers if span is None or span[0] <= n <= span[1]]
         if len(allowed) == 1:

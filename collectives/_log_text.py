@@ -19,6 +19,7 @@ _HEADER = re.compile(r"\b(?:size|bytes)\s.*\btype\b.*\b(?:cpu)?time\b.*\balgbw\b
 _UNITS = re.compile(r"\((us|ms|ns|s)\)")
 _RANK = re.compile(r"\bRank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:Pid\s+\d+\s+)?(?:on|uses)\s+(\S+)\s+device")
 _DEVICE = re.compile(r"#\s+Device\s+(\d+)\s+->\s+\d+\s+\[")
+_COMMUNICATOR = re.compile(r"\bNCCL INFO\b.*\bn[rR]anks\s+(\d+)")
 _START = re.compile(r"nThread\s+\d+\s+nGpus|Collective test starting|Using devices")
 _END = re.compile(r"Out of bounds values|Avg bus bandwidth|Collective test concluded")
 _PROGRAM = re.compile(r"\b(\w+_perf)(?:_mpi)?\b")
@@ -53,6 +54,7 @@ class _Stream:
     time_unit: str | None = None
     kind: str | None = None
     devices: list[tuple[int, str, str]] = field(default_factory=list)
+    communicator: int = 0
     ended: bool = True
     headed: bool = False
 
@@ -109,13 +111,16 @@ def _take_words(stream: _Stream, line: str) -> None:
             stream.drafts[-1].kind = stream.drafts[-1].kind or kind
         else:
             stream.kind = kind or stream.kind
+    if communicator := _COMMUNICATOR.search(line):
+        stream.communicator = max(stream.communicator, int(communicator[1]))
     if rank := _RANK.search(line):
         stream.devices.append((int(rank[1]), rank[2] or "", rank[3]))
     elif device := _DEVICE.search(line):
         stream.devices.append((int(device[1]), "", ""))
     if _START.search(line):
         stream.ended = True
-        stream.devices = [] if "Using devices" in line else stream.devices
+        if "Using devices" in line:
+            stream.devices, stream.communicator = [], 0
     elif _END.search(line):
         stream.ended = True
         if "FAILED" in line and "bounds" in line and stream.drafts:
@@ -181,17 +186,23 @@ def _sides(
 
 def _append(stream: _Stream, row: RawRow) -> None:
     if not stream.drafts or stream.ended or _starts(stream.drafts[-1].rows[-1], row):
-        group = stream.devices[0][1] if stream.devices else ""
-        mine = [(rank, host) for rank, other, host in stream.devices if other == group]
-        hosts = Counter(host for _, host in mine)
-        # A list that leaves lines out still numbers its last rank.
-        ranks = {len(mine), *([] if group else [max(rank for rank, _ in mine) + 1])} if mine else set()
-        stream.drafts.append(Draft(
-            [], stream.time_unit, None if not stream.time_unit else "GB/s", stream.old_errors, stream.kind, ranks,
-            tuple(hosts.values()) if len(ranks) == 1 else (),
-        ))  # fmt: skip
+        ranks, hosts = _listed(stream)
+        rate = "GB/s" if stream.time_unit else None
+        stream.drafts.append(Draft([], stream.time_unit, rate, stream.old_errors, stream.kind, ranks, hosts))
     stream.drafts[-1].rows.append(row)
     stream.ended = False
+
+
+def _listed(stream: _Stream) -> tuple[set[int], tuple[int, ...]]:
+    """Return the ranks that the devices, else NCCL's log, tell of, and those of every host."""
+    if not stream.devices:
+        return ({stream.communicator} if stream.communicator else set()), ()
+    group = stream.devices[0][1]
+    mine = [(rank, host) for rank, other, host in stream.devices if other == group]
+    hosts = tuple(Counter(host for _, host in mine).values())
+    # A list that leaves lines out still numbers its last rank.
+    ranks = {len(mine), *([] if group else [max(rank for rank, _ in mine) + 1])}
+    return ranks, hosts if len(ranks) == 1 else ()
 
 
 def _starts(last: RawRow, row: RawRow) -> bool:

@@ -143,6 +143,16 @@ def test_what_stays_open_is_asked_for(tmp_path: Path) -> None:
     assert "busbw / algbw allows" in str(many.missing[0])
 
 
+def test_ranks_by_the_log_of_nccl(tmp_path: Path) -> None:
+    """Its communicators say how many, where neither devices nor busbw do."""
+    text = "n1:7:7 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 0 nranks 24 cudaDev 0 - Init START\n"
+    log = log_of(text + HEAD + row(2**26, 3000, 1.0, "none", 1, "0", 0), tmp_path)
+    assert (log.kind, log.n_ranks) == ("broadcast", 24)
+    wrong = log_of(text + TABLE, tmp_path)
+    assert wrong.n_ranks == 8
+    assert "says 24 ranks, busbw / algbw 8: the latter holds" in " ".join(wrong.notes)
+
+
 def test_given_and_read_must_agree(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"n_ranks = 16: does not fit the table of line 3, which says 8"):
         log_of(TABLE, tmp_path, n_ranks=16)
