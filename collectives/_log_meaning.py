@@ -92,38 +92,36 @@ def meaning(draft: Draft, file: str, counts_elements: bool) -> Meaning:
         Whether the count tells kinds apart: it does in nccl-tests, not in nccom-test.
     """
     fitting = [kind for kind in SIGNATURES if _fits(kind, draft, counts_elements)]
-    kind, notes = _kind(draft, fitting, file)
-    n_ranks, between, said = _ranks(draft, kind, fitting, counts_elements)
+    where = f"run of line {draft.rows[0].line}"
+    if draft.kind and (draft.kind in fitting or not fitting):
+        kind, notes = draft.kind, []
+    else:
+        rooted = draft.rows[-1].root is not None  # versions that print no root have none of these kinds
+        fitting = [kind for kind in fitting if rooted or not SIGNATURES[kind].rooted]
+        kind, how = _unnamed(draft, fitting, file)
+        notes = [f"{where}: {how}"] if how else []
+        if draft.kind:
+            notes.insert(0, f"{where}: the table cannot be of {draft.kind}, which the file names")
+    n_ranks, between, said = _ranks(draft, kind or next(iter(fitting), ""), counts_elements)
     return Meaning(kind, n_ranks, between, () if kind else tuple(fitting), (*notes, *said))
 
 
-def _kind(draft: Draft, fitting: list[str], file: str) -> tuple[str | None, list[str]]:
-    """Return the kind: as named, if its table can be that, else the one that fits."""
-    where = f"run of line {draft.rows[0].line}"
-    named = draft.kind
-    if named and (named in fitting or not fitting):
-        return named, []
-    notes = [f"{where}: the table cannot be of {named}, which the file names"] if named else []
-    rooted = draft.rows[-1].root is not None  # versions that print no root have none of these kinds
-    fitting[:] = [kind for kind in fitting if rooted or not SIGNATURES[kind].rooted]
+def _unnamed(draft: Draft, fitting: list[str], file: str) -> tuple[str | None, str]:
+    """Return the kind of a run that nothing in the file names, and how it was found where several fit."""
     if len(fitting) < 2:
-        return next(iter(fitting), None), notes
+        return next(iter(fitting), None), ""
+    either = f"{', '.join(fitting[:-1])} or {fitting[-1]}"
     words = re.findall(r"[a-z]+(?:[_-]?(?:to[_-]?)?[a-z]+)*", Path(file).stem.lower())
     hinted = [kind for kind in fitting if any(_names(word, kind) for word in words)]
     if len(hinted) == 1:
-        return hinted[0], [*notes, f"{where}: {hinted[0]} by the file's name; the table fits {_either(fitting)}"]
+        return hinted[0], f"{hinted[0]} by the file's name; the table fits {either}"
     in_place = _by_in_place(draft)
     likely = [kind for kind in fitting if in_place is None or in_place == (kind in ("all_to_all", "sendrecv"))]
     if len(likely) == 1:
-        return likely[0], [
-            *notes,
-            f"{where}: {likely[0]} by its checks in place; else the table fits {_either(fitting)}",
-        ]
-    first = [kind for kind in fitting if fitting[0] in ("all_reduce", "all_gather")][:1]
-    if not first or _rank_span(draft, fitting[0]) is None:
-        return None, notes
-    said = f"the table fits {_either(fitting)}, and nothing names it: taken as {first[0]}; give kind= if not"
-    return first[0], [*notes, f"{where}: {said}"]
+        return likely[0], f"{likely[0]} by its checks in place; else the table fits {either}"
+    if fitting[0] not in ("all_reduce", "all_gather") or _rank_span(draft, fitting[0]) is None:
+        return None, ""
+    return fitting[0], f"the table fits {either}, and nothing names it: taken as {fitting[0]}; give kind= if not"
 
 
 def _by_in_place(draft: Draft) -> bool | None:
@@ -141,10 +139,6 @@ def _names(word: str, kind: str) -> bool:
     return any(kind_named("_".join(span)) == kind for span in spans)
 
 
-def _either(kinds: list[str]) -> str:
-    return " or ".join([", ".join(kinds[:-1]), kinds[-1]]) if len(kinds) > 1 else kinds[0]
-
-
 def _fits(kind: str, draft: Draft, counts_elements: bool) -> bool:
     """Whether a table can be of a kind."""
     signature, row = SIGNATURES[kind], draft.rows[-1]
@@ -154,9 +148,7 @@ def _fits(kind: str, draft: Draft, counts_elements: bool) -> bool:
         return False
     if row.root is not None and (row.root >= 0) != signature.rooted:
         return False
-    if counts_elements and shares and signature.shared != (max(shares) > 1) and max(shares) != 1:
-        return False
-    if counts_elements and shares == {1} and signature.shared:
+    if counts_elements and shares and signature.shared != (max(shares) > 1):
         return False
     span = _factor_span(draft)
     if span is None:
@@ -166,29 +158,21 @@ def _fits(kind: str, draft: Draft, counts_elements: bool) -> bool:
     return _whole(*map(signature.ranks, span)) is not None
 
 
-def _ranks(
-    draft: Draft, kind: str | None, fitting: list[str], counts_elements: bool
-) -> tuple[int | None, tuple[int, int] | None, list[str]]:
+def _ranks(draft: Draft, kind: str, counts_elements: bool) -> tuple[int | None, tuple[int, int] | None, list[str]]:
     """Return the ranks by what the file lists, what the count says and what busbw / algbw allows."""
-    where = f"run of line {draft.rows[0].line}"
-    span = _rank_span(draft, kind or (fitting[0] if fitting else ""))
+    where, span = f"run of line {draft.rows[0].line}", _rank_span(draft, kind)
     shares = {row.shares for row in draft.rows} - {0, 1} if counts_elements else set()
-    stated = [
-        (draft.ranks, "the list of devices or NCCL's log"),
-        (shares if len(shares) == 1 else set(), "size / count"),
-    ]
-    for numbers, source in stated:
+    stated = {"the list of devices or NCCL's log": draft.ranks, "size / count": shares if len(shares) == 1 else set()}
+    for source, numbers in stated.items():
         allowed = [n for n in numbers if span is None or span[0] <= n <= span[1]]
         if len(allowed) == 1:
             return allowed[0], None, []
-        if len(allowed) > 1:
+        if allowed:
             return max(allowed), None, [f"{where}: {max(allowed)} ranks by the highest number listed"]
-        if numbers:
-            said = (
-                f"{where}: {source} says {min(numbers)} ranks, busbw / algbw {span and _said(span)}: the latter holds"
-            )
-            found = _by_span(span, where)
-            return found[0], found[1], [said, *found[2]]
+        if numbers and span is not None:
+            said = f"{where}: {source} says {min(numbers)} ranks, busbw / algbw {_said(span)}: the latter holds"
+            n_ranks, between, notes = _by_span(span, where)
+            return n_ranks, between, [said, *notes]
     return _by_span(span, where)
 
 
