@@ -93,9 +93,8 @@ def meaning(draft: Draft, file: str, counts_elements: bool) -> Meaning:
     """
     fitting = [kind for kind in SIGNATURES if _fits(kind, draft, counts_elements)]
     where = f"run of line {draft.rows[0].line}"
-    if draft.kind and (draft.kind in fitting or not fitting):
-        kind, notes = draft.kind, []
-    else:
+    kind, notes = draft.kind, list[str]()
+    if kind is None or (fitting and kind not in fitting):
         rooted = draft.rows[-1].root is not None  # versions that print no root have none of these kinds
         fitting = [kind for kind in fitting if rooted or not SIGNATURES[kind].rooted]
         kind, how = _unnamed(draft, fitting, file)

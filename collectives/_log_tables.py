@@ -136,7 +136,7 @@ def _program(word: str) -> str | None:
 
 def read_rccl_json(source: Source) -> tuple[list[Draft], list[str]]:
     """Return the runs of a list of rccl-tests: a row in place and a row out of place."""
-    return _drafts([(place, list(texts(row).items())) for place, row in enumerate(listed(loaded(source)), 1)])
+    return _drafts([(place, list(texts(row).items())) for place, row in enumerate(listed(loaded(source)), 1)], "us")
 
 
 def read_csv(source: Source) -> tuple[list[Draft], list[str]]:
@@ -148,14 +148,15 @@ def read_csv(source: Source) -> tuple[list[Draft], list[str]]:
         (place, list(zip(names, cells, strict=True))) for (place, cells), fits in zip(lines, width, strict=True) if fits
     ]
     cut = [place for (place, _), fits in zip(lines, width, strict=True) if not fits]
-    drafts, notes = _drafts([row for row in rows if [cell for _, cell in row[1]] != names])
+    unit = "us" if any(_NAMES.get(_plain(name)) == "cycle" for name in names) else None  # rccl-tests' own
+    drafts, notes = _drafts([row for row in rows if [cell for _, cell in row[1]] != names], unit)
     return drafts, notes + ([f"{told(cut)}: not as many cells as the header has: dropped"] if cut else [])
 
 
 Cells = Sequence[tuple[str, str]]
 
 
-def _drafts(rows: Sequence[tuple[int, Cells]]) -> tuple[list[Draft], list[str]]:
+def _drafts(rows: Sequence[tuple[int, Cells]], time_unit: str | None) -> tuple[list[Draft], list[str]]:
     """Return a run for every collective, number of ranks, type and cycle, rows of one size joined."""
     drafts: dict[tuple[str, ...], Draft] = {}
     bad: list[int] = []
@@ -167,7 +168,7 @@ def _drafts(rows: Sequence[tuple[int, Cells]]) -> tuple[list[Draft], list[str]]:
             continue
         key = tuple(known.get(name, "") for name in ("kind", "ranks", "per_rank", "type", "redop", "root", "cycle"))
         old = any(_plain(name) in ("error", "res") for name, _ in cells)
-        unit = next((found[1] for name, _ in cells if (found := _UNIT.search(name.lower()))), None)
+        unit = next((found[1] for name, _ in cells if (found := _UNIT.search(name.lower()))), time_unit)
         draft = drafts.setdefault(key, Draft([], unit, "GB/s", old, _program(known.get("kind", "")), _stated(known)))
         _join(draft, _raw(place, int(size), known, sides))
     return list(drafts.values()), ([f"{told(bad)}: no size or no time: dropped"] if bad else [])
