@@ -19,7 +19,7 @@ _RANKS = re.compile(r"(?:^|\s)(?:-r|--nworkers)[\s=]+(\d+)")
 
 def is_text(source: Source) -> bool:
     """Whether a text has the header of nccom-test."""
-    return any(_HEADER.search(line) for line in source.lines)
+    return "busbw(GB/s)" in source.clean and any(map(_HEADER.search, source.lines))
 
 
 def is_json(source: Source) -> bool:

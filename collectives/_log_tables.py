@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from collectives._log_draft import Draft, RawRow, Side, number, side_of, told
@@ -37,6 +37,7 @@ _NAMES = {
 }  # fmt: skip
 #: Unit of a time in the name of its column.
 _UNIT = re.compile(r"time.*[_( ](us|ms|ns|s)\b")
+_LONGEST = 100_000
 _TIMES = ("time", "cputime", "timeus", "outofplacetime", "inplacetime")
 
 
@@ -54,7 +55,7 @@ def is_rccl_json(source: Source) -> bool:
 
 def is_csv(source: Source) -> bool:
     """Whether the first line with commas names size, time and a rate; a table of several systems is no log."""
-    names = {name for _, cells in _lines(source)[:1] for name in map(_plain, cells)}
+    names = set(map(_plain, next((cells for _, cells in _lines(source)), [])))
     has = [any(name.startswith(word) for name in names) for word in ("time", "cputime", "algbw", "busbw")]
     sized = "size" in map(_NAMES.get, names)
     return sized and len(names) > 3 and any(has[:2]) and any(has[2:]) and "system" not in names
@@ -64,10 +65,11 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z]", "", re.sub(r"\((?:us|gb/s|ms|gib/s)\)", "", name.lower()))
 
 
-def _lines(source: Source) -> list[tuple[int, list[str]]]:
-    """Return line number and cells of every line with commas."""
-    kept = [(place, line) for place, line in enumerate(source.lines, 1) if "," in line]
-    return [(place, [cell.strip() for cell in next(csv.reader([line]))]) for place, line in kept]
+def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of every line with commas."""
+    for place, line in enumerate(source.lines, 1):
+        if "," in line and len(line) < _LONGEST:
+            yield place, [cell.strip() for cell in next(csv.reader([line]))]
 
 
 def loaded(source: Source) -> Any:
@@ -141,7 +143,7 @@ def read_rccl_json(source: Source) -> tuple[list[Draft], list[str]]:
 
 def read_csv(source: Source) -> tuple[list[Draft], list[str]]:
     """Return the runs of a CSV: columns by their names; two times in a row are out of place and in place."""
-    lines = _lines(source)
+    lines = list(_lines(source))
     names = lines[0][1]
     width = [len(cells) == len(names) for _, cells in lines]
     rows = [

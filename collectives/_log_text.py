@@ -19,7 +19,8 @@ _HEADER = re.compile(r"\b(?:size|bytes)\s.*\btype\b.*\b(?:cpu)?time\b.*\balgbw\b
 _UNITS = re.compile(r"\((us|ms|ns|s)\)")
 _RANK = re.compile(r"\bRank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:Pid\s+\d+\s+)?(?:on|uses)\s+(\S+)\s+device")
 _DEVICE = re.compile(r"#\s+Device\s+(\d+)\s+->\s+\d+\s+\[")
-_COMMUNICATOR = re.compile(r"\bNCCL INFO\b.*\bn[rR]anks\s+(\d+)")
+_DEBUG = re.compile(r" NCCL (?:INFO|TRACE|WARN) ")
+_COMMUNICATOR = re.compile(r"\bn[rR]anks\s+(\d+)")
 _START = re.compile(r"nThread\s+\d+\s+nGpus|Collective test starting|Using devices")
 _END = re.compile(r"Out of bounds values|Avg bus bandwidth|Collective test concluded")
 _PROGRAM = re.compile(r"\b(\w+_perf)(?:_mpi)?\b")
@@ -61,7 +62,8 @@ class _Stream:
 
 def has_table(source: Source) -> bool:
     """Whether a text has a row of a table, or its header."""
-    return any(_HEADER.search(line) or _row(line.translate(_MARKUP), 0, _Stream()) for line in source.lines)
+    plain = (line for line in source.lines if not _DEBUG.search(line))
+    return any(_HEADER.search(line) or _row(line.translate(_MARKUP), 0, _Stream()) for line in plain)
 
 
 def read_text(source: Source) -> tuple[list[Draft], list[str]]:
@@ -69,7 +71,7 @@ def read_text(source: Source) -> tuple[list[Draft], list[str]]:
     streams: dict[str, _Stream] = {}
     notes: dict[str, list[int]] = {}
     for place, text in enumerate(source.lines, 1):
-        line = text.translate(_MARKUP)
+        line = text.translate(_MARKUP) if "|" in text or "`" in text else text
         tag = _TAG.search(line)
         stream = streams.setdefault((tag[1] or tag[2]) if tag else "", _Stream())
         for what in _take(stream, line, place):
@@ -85,6 +87,10 @@ def read_text(source: Source) -> tuple[list[Draft], list[str]]:
 
 def _take(stream: _Stream, line: str, place: int) -> Iterator[str]:
     """Let a stream take a line; yield what must be said of it."""
+    if _DEBUG.search(line):  # by far the most lines there are
+        if communicator := _COMMUNICATOR.search(line):
+            stream.communicator = max(stream.communicator, int(communicator[1]))
+        return
     row = _row(line, place, stream)
     if row is not None:
         raw, cut = row
@@ -111,8 +117,6 @@ def _take_words(stream: _Stream, line: str) -> None:
             stream.drafts[-1].kind = stream.drafts[-1].kind or kind
         else:
             stream.kind = kind or stream.kind
-    if communicator := _COMMUNICATOR.search(line):
-        stream.communicator = max(stream.communicator, int(communicator[1]))
     if rank := _RANK.search(line):
         stream.devices.append((int(rank[1]), rank[2] or "", rank[3]))
     elif device := _DEVICE.search(line):
