@@ -139,7 +139,7 @@ def _table(fabric: Fabric, rows: Any, profile: str | os.PathLike[str] | Profile 
             raise InputError(Fault("profile", given.name, rule, f"Take one of {', '.join(_tables())}."))
         return given
     chips = sorted({fabric.chip[row] for row in rows})
-    fitting = [one for one in map(load_profile, _tables()) if all(chip.startswith(one.chips) for chip in chips)]
+    fitting = [one for one in map(load_profile, _tables()) if set(chips) <= set(one.chips)]
     if not fitting:
         rule = "is no GPU that NCCL's tuning model knows"
         cure = f"Name a table: profile= (--profile), one of {', '.join(_tables())}."
