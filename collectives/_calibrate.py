@@ -37,6 +37,7 @@ _MOST_RANKS = 512
 _PROBED = ("all_reduce", "all_gather", "all_to_all")
 #: A constant shows at a size if doubling it changes the time there by a tenth.
 _SHOWS = 0.1
+_BAND = "the band is of the fit itself: other collectives and numbers of ranks may be further off"
 #: Runs of the same that differ by more at the median are not of one machine.
 _ALIKE = 1.3
 
@@ -104,31 +105,27 @@ def calibrate(
     read = [one if isinstance(one, Log) else read_log(one) for one in listed]
     fabric = Fabric.from_graph(graph)
     start, chosen = _of_chip(fabric) if profile is None else (load_profile(profile), [])
+    _require(start, read, fabric)
+    runs, notes = _runs(read, fabric)
+    law = _law(start, stacked([run.features(row.n_bytes for row in run.rows) for run in runs]))
+    measured = np.array([row.seconds for run in runs for row in run.rows])
+    found = fit(law, measured, start.constants, tuple(name for name in start.constants if name not in _NOT_FITTED))
+    probes = _probes(fabric)
+    return Calibration(
+        _profile(start, name, found, runs, fabric, fitted), start.name, tuple(_curves(runs, start, found.constants)),
+        tuple(_untold(start, law, probes, constant) for constant in found.untold),
+        tuple(dict.fromkeys([*notes, *chosen, *_at_odds(runs), _BAND])),
+    )  # fmt: skip
+
+
+def _require(start: Profile, logs: Sequence[Log], fabric: Fabric) -> None:
+    """Refuse a profile of another law, logs that leave something open, and ranks the graph does not have."""
     if start.law not in _OF_BYTES:
         rule = f"has the law {start.law}, which does not predict what logs are of"
         raise InputError(Fault("profile", start.name, rule, f"Take a profile of the law {' or '.join(_OF_BYTES)}."))
-    faults = [fault for log in read for fault in (*log.missing, *_too_many(log, fabric))]
+    faults = [fault for log in logs for fault in (*log.missing, *_too_many(log, fabric))]
     if faults:
         raise InputError(*faults)
-    runs, notes = _runs(read, fabric)
-    if not runs:
-        raise InputError(
-            Fault("logs", [log.file for log in read], "have no row to fit", "; ".join(notes) or "Add logs.")
-        )
-    measured = np.array([row.seconds for run in runs for row in run.rows])
-    law = _law(start, stacked([run.features(row.n_bytes for row in run.rows) for run in runs]))
-    free = tuple(constant for constant in start.constants if constant not in _NOT_FITTED)
-    found = fit(law, measured, start.constants, free)
-    probes = _probes(fabric)
-    untold = tuple(_untold(start, law, probes, constant) for constant in found.untold)
-    curves = tuple(_curves(runs, start, found.constants))
-    made = _profile(start, name, found, read, len(measured), fitted)
-    notes += [
-        *chosen,
-        *_at_odds(runs),
-        "the band is of the fit itself: other collectives and numbers of ranks may be further off",
-    ]
-    return Calibration(made, start.name, curves, untold, tuple(dict.fromkeys(notes)))
 
 
 def _of_chip(fabric: Fabric) -> tuple[Profile, list[str]]:
@@ -166,6 +163,10 @@ def _runs(logs: Sequence[Log], fabric: Fabric) -> tuple[list[_Run], list[str]]:
                 continue
             if rows:
                 runs.append(_Run(log, sweep, rows, known[key]))
+    if not runs:
+        raise InputError(
+            Fault("logs", [log.file for log in logs], "have no row to fit", "; ".join(notes) or "Add logs.")
+        )
     return runs, notes
 
 
@@ -229,11 +230,14 @@ def _curves(runs: Sequence[_Run], start: Profile, constants: Mapping[str, float]
         )  # fmt: skip
 
 
-def _profile(start: Profile, name: str, found: Fit, logs: Sequence[Log], rows: int, fitted: date | None) -> Profile:
-    files = ", ".join(dict.fromkeys(Path(log.file).name for log in logs))
+def _profile(
+    start: Profile, name: str, found: Fit, runs: Sequence[_Run], fabric: Fabric, fitted: date | None
+) -> Profile:
+    files = ", ".join(dict.fromkeys(Path(run.log.file).name for run in runs))
     off = np.abs(np.expm1(found.residuals))
     return replace(
-        start, name=name, version=1, source=f"{rows} rows of {files}; from {start.name}, version {start.version}",
+        start, name=name, version=1, source=f"{len(off)} rows of {files}; from {start.name}, version {start.version}",
         fitted=fitted or date.today(), band=(float(np.median(off)), float(np.quantile(off, 0.9))),
+        chips=tuple(sorted(set(fabric.chip) - {""})), bandwidth=float(runs[0].per_byte.bandwidth[0]),
         constants=found.constants, errors=found.errors, environments={},
     )  # fmt: skip
