@@ -19,6 +19,7 @@ from collectives._features import bulk_features, scaled
 from collectives._fitting import Fit, Law, fit, sensitivity
 from collectives._log import read_log
 from collectives._log_records import Log, LogRow, Sweep
+from collectives._log_rows import library_on
 from collectives._matching import profile_for
 from collectives._predict import LAWS, Features, stacked
 from collectives._profile import Profile, load_profile
@@ -132,8 +133,7 @@ def _of_chip(fabric: Fabric) -> tuple[Profile, list[str]]:
     """Return the profile that ships for collectives of bytes on a fabric's chip, and what is not as fitted."""
     chip = fabric.chip[0]
     bandwidth = float(bulk_features(fabric, "all_gather", 1.0, fabric.rank_numbers(2)).bandwidth[0])
-    library = "rccl" if chip.startswith("MI") else "nccl"
-    profile, note = profile_for(library, "collective", chip, bandwidth)
+    profile, note = profile_for(library_on(chip), "collective", chip, bandwidth)
     return profile, [f"the fit starts from {profile.name}, by the chip {chip}", *([note] if note else [])]
 
 

@@ -13,7 +13,7 @@ from collectives._log_meaning import meaning
 from collectives._log_records import Log, Sweep
 from topo import Fault, InputError, Source, read_source, suggest
 
-__all__ = ["FORMATS", "read_log"]
+__all__ = ["FORMATS", "is_log", "read_log"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,12 @@ FORMATS = {
     "nccom-test": Format("table of nccom-test (Trainium)", _log_nccom.is_text, _log_nccom.read_text, False),
     "nccl-tests": Format("table of nccl-tests or rccl-tests", _log_text.has_table, _log_text.read_text),
 }
+
+
+def is_log(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a log by its content."""
+    source, _ = read_source(path)
+    return any(one.recognises(source) for one in FORMATS.values())
 
 
 def read_log(path: str | os.PathLike[str], *, kind: str | None = None, n_ranks: int | None = None) -> Log:

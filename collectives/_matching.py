@@ -161,7 +161,7 @@ def predicted_seconds(found: Sequence[Matched]) -> NDArray[np.float64]:
     seconds = np.zeros(len(found))
     groups: dict[tuple[str, float], list[int]] = {}
     for i, one in enumerate(found):
-        groups.setdefault((one.profile.name, one.profile.constants["latency.environment"]), []).append(i)
+        groups.setdefault((one.profile.name, one.profile.constants.get("latency.environment", 1.0)), []).append(i)
     for places in groups.values():
         profile = found[places[0]].profile
         law = LAWS[profile.law]

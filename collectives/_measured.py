@@ -12,7 +12,7 @@ from collectives._kinds import KINDS
 from collectives._moe import MoE
 from topo import Fault, InputError, suggest
 
-__all__ = ["KIND_NAMES", "Measurement", "Skipped", "moe_of", "read_measurements"]
+__all__ = ["KIND_NAMES", "Measurement", "Skipped", "is_predicted", "moe_of", "read_measurements"]
 
 #: Names of a measured table -> kinds; a kind's own name stands for itself.
 KIND_NAMES = {"alltoall": "all_to_all", "ep_dispatch": "moe_dispatch", "ep_combine": "moe_combine"}
@@ -69,6 +69,11 @@ class Skipped:
     reason: str
 
 
+def is_predicted(kind: str) -> bool:
+    """Whether profiles predict a kind."""
+    return kind in KINDS and kind in _PREDICTED
+
+
 def read_measurements(path: str | os.PathLike[str]) -> tuple[list[Measurement], list[Skipped]]:
     """Return the rows of a CSV file with a time, and those skipped.
 
@@ -99,7 +104,7 @@ def _measurement(row: Mapping[str, str | None], number: int) -> Measurement | Sk
     cell = {name: (row.get(name) or "").strip() for name in (*_COLUMNS, "id", "algbw_GBps")}
     name = cell["id"] or f"line {number}"
     kind = KIND_NAMES.get(cell["collective"], cell["collective"])
-    if kind not in KINDS or kind not in _PREDICTED:
+    if not is_predicted(kind):
         return Skipped(name, f"{cell['collective']}: no profile predicts this quantity")
     params = dict(part.split("=", 1) for part in cell["params"].split(";") if "=" in part)
     is_expert = kind.startswith("moe_")

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._matching import Matched, matched, predicted_seconds
+from collectives._log import is_log
+from collectives._log_rows import log_rows
+from collectives._matching import Choose, Matched, matched, predicted_seconds, profile_for
 from collectives._measured import Measurement, Skipped, moe_of, read_measurements
+from collectives._profile import Profile, load_profile
 from collectives._results import plain
 from collectives._row_bounds import row_bounds
+from topo import Fault, InputError
 from topo.units import format_quantity
 
 __all__ = ["Group", "Prediction", "Validation", "group_names", "validate", "validate_rows"]
@@ -99,6 +103,8 @@ class Validation:
         Measurements below their bound or far above it.
     faults : tuple of str
         Predictions below the bound: the model's own faults.
+    notes : tuple of str
+        Of a log: everything filled in or dropped.
     """
 
     rows: int
@@ -110,6 +116,7 @@ class Validation:
     predictions: tuple[Prediction, ...]
     anomalies: tuple[str, ...]
     faults: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def whole(self) -> Group:
@@ -118,8 +125,8 @@ class Validation:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is not as fitted, each once with its number of rows."""
-        return _counted(one.note for one in self.predictions if one.note)
+        """What was filled in of a log, and what is not as fitted, each once with its number of rows."""
+        return (*self.notes, *_counted(one.note for one in self.predictions if one.note))
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -135,28 +142,64 @@ class Validation:
         return result
 
 
-def validate(file: str | os.PathLike[str]) -> Validation:
+def validate(
+    file: str | os.PathLike[str],
+    *,
+    design: str | None = None,
+    domains: int | None = None,
+    kind: str | None = None,
+    n_ranks: int | None = None,
+    profile: str | os.PathLike[str] | Profile | None = None,
+) -> Validation:
     """Return how far predictions are off the rows of a file of measurements.
 
     Parameters
     ----------
     file : str or path
-        CSV with the columns system (a design or one of its aliases), collective, n_gpus,
-        scaleup_domains, bytes, time_us, library, dtype and params. A row of an expert layer
-        is predicted from its params (tokens, hidden, topk, experts), not from bytes.
+        A log as `read_log` reads; or a CSV with the columns system (a design or one of its
+        aliases), collective, n_gpus, scaleup_domains, bytes, time_us, library, dtype and
+        params. A row of an expert layer is predicted from its params (tokens, hidden, topk,
+        experts), not from bytes.
+    design : str, optional
+        Of a log: what it was run on, a catalogue name or design file.
+    domains : int, optional
+        Of a log: scale-up domains; by default as many as the ranks need.
+    kind, n_ranks : optional
+        Of a log: as `read_log`.
+    profile : str, path or Profile, optional
+        Predict all rows with it; by default each by its library and chip.
 
     Raises
     ------
     InputError
-        The file cannot be read, or lacks columns.
+        The file cannot be read, or lacks columns; a log without a design, or a table with one.
     """
-    rows, skipped = read_measurements(file)
-    return validate_rows(rows, skipped)
+    notes: tuple[str, ...] = ()
+    if is_log(file):
+        rows, skipped, notes = log_rows(file, design, domains=domains, kind=kind, n_ranks=n_ranks)
+    else:
+        rows, skipped = read_measurements(file)
+        _require_none(file, design=design, domains=domains, kind=kind, n_ranks=n_ranks)
+    given = None if profile is None else load_profile(profile)
+    return replace(validate_rows(rows, skipped, profile_for if given is None else lambda *_: (given, "")), notes=notes)
 
 
-def validate_rows(rows: Sequence[Measurement], skipped: Sequence[Skipped] = ()) -> Validation:
-    """Return how far predictions are off measurements."""
-    found, unmatched = matched(rows)
+def _require_none(file: str | os.PathLike[str], **given: object) -> None:
+    """Refuse what a table of systems says itself."""
+    faults = [
+        Fault(name, value, "is for a log: a table names its systems, collectives and ranks", "Leave it out.",
+              os.fspath(file))
+        for name, value in given.items() if value is not None
+    ]  # fmt: skip
+    if faults:
+        raise InputError(*faults)
+
+
+def validate_rows(
+    rows: Sequence[Measurement], skipped: Sequence[Skipped] = (), choose: Choose = profile_for
+) -> Validation:
+    """Return how far predictions are off measurements, each by the profile chosen for it."""
+    found, unmatched = matched(rows, choose)
     predicted = predicted_seconds(found)
     bounds = row_bounds(found)
     each = tuple(_prediction(*row) for row in zip(found, predicted.tolist(), bounds.tolist(), strict=True))

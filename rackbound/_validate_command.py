@@ -15,13 +15,25 @@ __all__ = ["validate"]
 
 
 def validate(
-    file: Annotated[str, typer.Argument(help="CSV of measured collectives; docs/predictions.md lists its columns.")],
+    file: Annotated[
+        str, typer.Argument(help="CSV of measured collectives, or a log of nccl-tests, rccl-tests or nccom-test.")
+    ],
+    design: Annotated[str | None, typer.Option(help="Of a log: what it was run on.")] = None,
+    domains: Annotated[int | None, typer.Option(help="Of a log: domains.  [default: as many as needed]")] = None,
+    kind: Annotated[str | None, typer.Option(help="Of a log: its collective, where it does not say.")] = None,
+    ranks: Annotated[int | None, typer.Option(help="Of a log: its ranks, where it does not say.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Predict with this name or file.  [default: by library and chip]")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Predict every row of a file of measurements, and say how far off."""
-    found = validated(file)
+    found = validated(file, design=design, domains=domains, kind=kind, n_ranks=ranks, profile=profile)
     if as_json:
-        emit_json(envelope("validate/1", {"file": file}, found.assumptions, found.to_dict()))
+        inputs = {
+            "file": file, "design": design, "domains": domains, "kind": kind, "ranks": ranks, "profile": profile,
+        }  # fmt: skip
+        emit_json(envelope("validate/1", inputs, found.assumptions, found.to_dict()))
     else:
         _report(file, found)
     for fault in found.faults:

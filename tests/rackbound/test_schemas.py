@@ -114,7 +114,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("simulate", "mi300x-8", "send", "--bytes", "1 MiB", "--routing", "hash", "--queue-pairs", "2", "--seed", "3"),
         ("simulate", HGX, "all_to_all", "--bytes", "0B", "--ranks", "4"),
     ],
-    "validate/1": [("validate", str(DATA / "measured-few.csv"))],
+    "validate/1": [
+        ("validate", str(DATA / "measured-few.csv")),
+        ("validate", str(DATA / "logs" / "aws-p5-1node-tagged.txt"), "--design", HGX, "--profile", "nccl-model-h100"),
+    ],
 }  # fmt: skip
 
 

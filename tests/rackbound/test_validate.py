@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .command import run
+from .command import DATA, run
 
 ROWS = """system,collective,n_gpus,bytes,time_us,library,dtype,scaleup_domains,params
 HGX H100-8,all_reduce,8,1048576,30,nccl 2.29,half,1,
@@ -36,3 +36,31 @@ def test_a_prediction_below_the_bound_ends_with_one(tmp_path: Path, monkeypatch:
     found = run("validate", path)
     assert found.code == 1
     assert "below what any algorithm needs" in found.err
+
+
+def test_a_log_needs_its_design() -> None:
+    log = DATA / "logs" / "aws-p5-1node-tagged.txt"
+    text = run("validate", log, "--design", "hgx-h100-8")
+    assert "32 rows predicted, 0 skipped" in text.out
+    assert "run of line 4: 8 ranks, told by busbw / algbw" in text.out
+    found = run("validate", log)
+    assert (found.code, found.out) == (2, "")
+    assert "Name it: design= (--design hgx-h100-8)" in found.err
+    few = run("validate", DATA / "logs" / "v100-8node-allreduce-old.txt", "--design", "hgx-h100-8", "--domains", "2")
+    assert "line 5 = 64: ranks took part, and 2 domains have 16" in few.err
+
+
+def test_a_profile_of_ones_own_predicts_its_logs_better(tmp_path: Path) -> None:
+    log, save = DATA / "logs" / "gcp-a3-ultra.txt", tmp_path / "mine.toml"
+    assert run("calibrate", log, "--design", "hgx-h200-8", "--save", save).code == 0
+    words = ("validate", log, "--design", "hgx-h200-8", "--json")
+    before, after = (run(*words, *more).answer["results"]["median"] for more in ((), ("--profile", save)))
+    assert after < 0.02 < before
+
+
+def test_a_table_names_its_systems(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(ROWS)
+    found = run("validate", path, "--design", "hgx-h100-8", "--ranks", "8")
+    assert (found.code, found.out) == (2, "")
+    assert found.err.count("is for a log") == 2
