@@ -2,64 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CHOICES", "Tuning", "tuned_seconds", "tuning_of"]
+from collectives._profile import load_profile
+from collectives._tuner_constants import PROTOCOLS, TUNER
+
+__all__ = ["CHOICES", "tuned_seconds"]
 
 Floats = NDArray[np.float64]
 
 #: Rows of `tuned_seconds`: the rings of three protocols, and in-switch reduction.
 CHOICES = ("ring LL", "ring LL128", "ring Simple", "nvls Simple")
+#: Least nominal scale-up bandwidth per GPU [bytes/s], and the table of that generation.
+_LEAST = np.array([0.0, 350e9, 700e9])
+_TABLES = ("nccl-model-a100", "nccl-model-h100", "nccl-model-b200")
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """What NCCL takes a generation's links to do.
-
-    Attributes
-    ----------
-    link : float
-        Part of the nominal bandwidth it counts on.
-    low_limit : float
-        Most that LL reaches within a host [bytes/s].
-    nvls : float
-        Efficiency of in-switch reduction; 0 where there is none.
-    """
-
-    link: float
-    low_limit: float
-    nvls: float
-
-
-#: Least nominal scale-up bandwidth per GPU [bytes/s], row: Ampere, Hopper, Blackwell.
-_GENERATIONS = (
-    (0.0, Tuning(20.0 / 25.0, 87.7e9, 0.0)),
-    (350e9, Tuning(20.6 / 25.0, 141e9, 0.85)),
-    (700e9, Tuning(40.1 / 50.0, 282e9, 0.74)),
-)
-#: LL, LL128, Simple: launch and each step over NVLink [s], and part of the ring's bandwidth.
-_BASE = np.array([6.6e-6, 14.0e-6, 8.4e-6])
-_STEP = np.array([0.6e-6, 1.9e-6, 3.4e-6])
-_SHARE = np.array([0.5, 0.92, 1.0])
-_NVLS = 25.0e-6
-
-
-def tuning_of(bandwidth: float) -> Tuning:
-    """Return the row for a nominal scale-up bandwidth per GPU [bytes/s].
-
-    Examples
-    --------
-    >>> tuning_of(450e9).nvls
-    0.85
-    """
-    return [tuning for least, tuning in _GENERATIONS if bandwidth >= least][-1]
+@cache
+def _columns() -> dict[str, Floats]:
+    """Return every constant of the three tables, (tables,) float."""
+    tables = [load_profile(name).constants for name in _TABLES]
+    return {name: np.array([table[name] for table in tables]) for name in TUNER}
 
 
 def tuned_seconds(steps: Floats, up: Floats, nvls: Floats, bandwidth: Floats) -> Floats:
-    """Return NCCL's own estimate for every choice.
+    """Return NCCL's own estimate for every choice, within a domain.
 
     Parameters
     ----------
@@ -78,9 +48,10 @@ def tuned_seconds(steps: Floats, up: Floats, nvls: Floats, bandwidth: Floats) ->
 
     References
     ----------
-    NVIDIA/nccl src/graph/tuning.cc: base and hop latencies, LL half and LL128 0.92 of the
-    ring's bandwidth, LL's limits by generation, NVLS efficiencies. In-switch reduction is
-    counted by the bytes on a GPU's own link, n (1 + 1/p).
+    NVIDIA/nccl src/graph/tuning.cc, in the tables nccl-model-a100, -h100 and -b200: base and
+    hop latencies, LL half and LL128 0.92 of the ring's bandwidth, LL's limits by generation,
+    NVLS efficiencies. In-switch reduction is counted by the bytes on a GPU's own link,
+    n (1 + 1/p).
 
     Examples
     --------
@@ -91,12 +62,13 @@ def tuned_seconds(steps: Floats, up: Floats, nvls: Floats, bandwidth: Floats) ->
     ... ).tolist()
     [[15.0, 40.6, 56.0, 25.0]]
     """
-    rows = [tuning_of(float(value)) for value in bandwidth]
-    link = np.array([row.link for row in rows])
-    low = np.array([row.low_limit for row in rows])
-    eased = np.array([row.nvls for row in rows])
-    ring = _BASE[:, None] + _STEP[:, None] * steps + up / (_SHARE[:, None] * link)
-    ring[0] = np.maximum(ring[0], _BASE[0] + _STEP[0] * steps + up * bandwidth / low)
-    reduced = np.where(eased > 0, _NVLS + nvls / (link * np.where(eased > 0, eased, 1.0)), np.inf)
-    found: Floats = np.vstack([ring, reduced])
+    table = np.searchsorted(_LEAST, bandwidth, side="right") - 1
+    c = {name: values[table] for name, values in _columns().items()}
+    wire, ones = up / c["efficiency.link"], np.ones(len(table))
+    slower = np.array([1 / c["efficiency.ring_ll"], 1 / c["efficiency.ring_ll128"], ones]) * wire
+    slower[0] = np.maximum(slower[0], up * bandwidth / c["most.ll_one"])
+    latency = np.array([c[f"base.ring_{each}"] + c[f"nvlink.ring_{each}"] * steps for each in PROTOCOLS])
+    eased = c["efficiency.nvls"] > 0
+    reduced = c["nvlink.nvls_simple"] + nvls / (c["efficiency.link"] * np.where(eased, c["efficiency.nvls"], 1.0))
+    found: Floats = np.vstack([latency + slower, np.where(eased, reduced, np.inf)])
     return found
