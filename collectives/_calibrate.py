@@ -140,8 +140,9 @@ def _of_chip(fabric: Fabric) -> tuple[Profile, list[str]]:
 def _too_many(log: Log, fabric: Fabric) -> Iterator[Fault]:
     for sweep in log.sweeps:
         if sweep.n_ranks is not None and not 2 <= sweep.n_ranks <= fabric.n_ranks:
-            rule = f"ranks took part, and the graph has {fabric.n_ranks}"
-            cure = "Give a log of two ranks or more, and the design with as many domains as it needs (--domains)."
+            rule, cure = f"ranks took part, and the graph has {fabric.n_ranks}", "Give it more domains (--domains)."
+            if sweep.n_ranks < 2:
+                rule, cure = "rank took part: nothing was sent", "Build nccl-tests with MPI=1, or take more GPUs (-g)."
             yield Fault(f"line {sweep.rows[0].line}", sweep.n_ranks, rule, cure, log.file)
 
 

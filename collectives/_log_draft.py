@@ -148,7 +148,9 @@ def rows_of(draft: Draft, file: str) -> tuple[tuple[LogRow, ...], list[str]]:
     notes = _dropped(draft)
     kept = [row for row in draft.rows if not _is_empty(row)]
     seconds, rate, said = _units(draft, kept, file)
-    rows = tuple(_row(row, draft, seconds, rate) for row in kept)
+    # Wrong elements are whole: a fraction is a deviation, whatever the column is called.
+    old = draft.old_errors or any(0 < (number(side.errors) or 0) < 1 for row in kept for side in row.sides)
+    rows = tuple(_row(row, old, seconds, rate) for row in kept)
     notes += said + list(_odd(rows, draft))
     return rows, notes
 
@@ -196,8 +198,8 @@ def _product(row: RawRow, side: Side) -> float | None:
     return row.n_bytes / (time * algbw)
 
 
-def _row(row: RawRow, draft: Draft, seconds: float, rate: float) -> LogRow:
-    most = allowed_error(row.dtype) if draft.old_errors else 0.0
+def _row(row: RawRow, old: bool, seconds: float, rate: float) -> LogRow:
+    most = allowed_error(row.dtype) if old else 0.0
 
     def timing(side: Side | None) -> Timing | None:
         time = number(side.time) if side else None

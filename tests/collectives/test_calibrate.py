@@ -110,6 +110,10 @@ def test_runs_of_two_machines_are_said_to_be() -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="64: ranks took part, and the graph has 16"):
         calibrate(LOGS / "v100-8node-allreduce-old.txt", FABRIC, profile=START)
+    alone = "1073741824 268435456 float sum -1 700.00 1533.92 0.00 0 700.00 1533.92 0.00 0\n"
+    (tmp_path / "alone.txt").write_text(f"[1,0]<stdout>: {alone}[1,1]<stdout>: {alone}")
+    with pytest.raises(InputError, match="1: rank took part: nothing was sent"):
+        calibrate(tmp_path / "alone.txt", FABRIC, profile=START)
     row = "1048576 262144 float none 0 100.0 10.49 10.49 0"
     (tmp_path / "open.txt").write_text(f"# size count type redop root time algbw busbw #wrong\n# (us) (GB/s)\n{row}\n")
     with pytest.raises(InputError, match=r"Give n_ranks= \(--ranks\)"):

@@ -176,6 +176,8 @@ def test_a_failed_check_hides_under_ok(tmp_path: Path) -> None:
     log = log_of(old + line.format(good) + line.format(bad) + "# Out of bounds values : 0 OK\n", tmp_path)
     assert [one.failed for one in log.rows] == [False, True]
     assert "line 4: the check failed" in " ".join(log.notes)
+    bare = log_of(line.format(good) + line.format(bad), tmp_path)  # no header: a fraction is no count
+    assert [one.failed for one in bare.rows] == [False, True]
     counted = log_of(HEAD + row(2**26, 3000, 1.75, wrong="4e+06"), tmp_path)
     assert counted.rows[0].failed
     assert counted.rows[0].out_of_place.errors == 4e6
