@@ -100,12 +100,12 @@ def read_log(path: str | os.PathLike[str], *, kind: str | None = None, n_ranks: 
 
 def _sweep(draft: Draft, form: Format, file: str, notes: list[str], kind: str | None, n_ranks: int | None) -> Sweep:
     """Return a run with its kind and ranks; what is said of it joins the notes."""
-    rows, said = rows_of(draft, file)
+    rows, scale, said = rows_of(draft, file)
     notes += said
     if not rows:
         return Sweep(None, None, ())
     lines = {row.line for row in rows}
-    draft = replace(draft, rows=[row for row in draft.rows if row.line in lines])
+    draft = replace(draft, rows=[row for row in draft.rows if row.line in lines], scale=scale)
     if kind is not None:
         draft = replace(draft, kind=kind)
     if n_ranks is not None:

@@ -72,6 +72,8 @@ class Draft:
         Ranks on every host, as listed.
     failed : bool
         Whether the summary says FAILED.
+    scale : float
+        Product of the units of time and rate, once they are known [bytes].
     """
 
     rows: list[RawRow] = field(default_factory=list)
@@ -82,6 +84,7 @@ class Draft:
     ranks: set[int] = field(default_factory=set)
     hosts: tuple[int, ...] = ()
     failed: bool = False
+    scale: float = 0.0
 
 
 def number(text: str | None) -> float | None:
@@ -137,8 +140,8 @@ def told(lines: Iterable[int]) -> str:
     return f"line{'s' if len(numbers) > 1 else ''} {named}{more}"
 
 
-def rows_of(draft: Draft, file: str) -> tuple[tuple[LogRow, ...], list[str]]:
-    """Return the rows in SI units, and notes of what was found and dropped.
+def rows_of(draft: Draft, file: str) -> tuple[tuple[LogRow, ...], float, list[str]]:
+    """Return the rows in SI units, the product of the units of time and rate, and notes of what was found and dropped.
 
     Raises
     ------
@@ -152,7 +155,7 @@ def rows_of(draft: Draft, file: str) -> tuple[tuple[LogRow, ...], list[str]]:
     old = draft.old_errors or any(0 < (number(side.errors) or 0) < 1 for row in kept for side in row.sides)
     rows = tuple(_row(row, old, seconds, rate) for row in kept)
     notes += said + list(_odd(rows, draft))
-    return rows, notes
+    return rows, seconds * rate, notes
 
 
 def _is_empty(row: RawRow) -> bool:

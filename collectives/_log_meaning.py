@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil, floor, inf
 from pathlib import Path
 
-from collectives._log_draft import Draft, RawRow, Side, number, precision
+from collectives._log_draft import Draft, Side, number, precision
 from collectives._log_words import kind_named
 
 __all__ = ["Meaning", "meaning"]
@@ -211,7 +211,7 @@ def _whole(least: float, most: float) -> tuple[int, int] | None:
 
 def _factor_span(draft: Draft) -> tuple[float, float] | None:
     """Return where busbw / algbw lies in all rows; None where nothing is printed with two digits."""
-    spans = list(_spans(draft.rows))
+    spans = list(_spans(draft))
     if not spans:
         return None
     low, high = max(span[0] for span in spans), min(span[1] for span in spans)
@@ -221,18 +221,22 @@ def _factor_span(draft: Draft) -> tuple[float, float] | None:
     return min(spans, key=lambda span: span[1] - span[0])
 
 
-def _spans(rows: list[RawRow]) -> Iterator[tuple[float, float]]:
-    for row in rows:
+def _spans(draft: Draft) -> Iterator[tuple[float, float]]:
+    for row in draft.rows:
         for side in row.sides:
-            if (found := _span(side)) is not None:
+            if (found := _span(side, row.n_bytes, draft.scale)) is not None:
                 yield found
 
 
-def _span(side: Side) -> tuple[float, float] | None:
-    algbw, busbw = number(side.algbw), number(side.busbw)
-    if algbw is None or busbw is None or side.algbw is None or side.busbw is None:
+def _span(side: Side, n_bytes: int, scale: float) -> tuple[float, float] | None:
+    """Return where busbw / algbw lies: algbw as printed, and closer by size / time where the two agree."""
+    algbw, busbw, time = number(side.algbw), number(side.busbw), number(side.time)
+    if algbw is None or busbw is None or not time or side.algbw is None or side.busbw is None:
         return None
-    off, by = precision(side.algbw), precision(side.busbw)
+    off, by, late = precision(side.algbw), precision(side.busbw), precision(side.time)
     if algbw < 20 * off:
         return None
-    return max(0.0, busbw - by) / (algbw + off), (busbw + by) / (algbw - off)
+    low, high = max(0.0, busbw - by) / (algbw + off), (busbw + by) / (algbw - off)
+    per_time = scale / n_bytes
+    close = max(low, (busbw - by) * (time - late) * per_time), min(high, (busbw + by) * (time + late) * per_time)
+    return close if close[0] <= close[1] else (low, high)
