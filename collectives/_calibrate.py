@@ -38,12 +38,11 @@ _MOST_RANKS = 512
 _PROBED = ("all_reduce", "all_gather", "all_to_all")
 #: A constant shows at a size if doubling it changes the time there by a tenth.
 _SHOWS = 0.1
-_BAND = "the band is of the fit itself: other collectives and numbers of ranks may be further off"
 #: Runs of the same that differ by more at the median are not of one machine.
 _ALIKE = 1.3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Run:
     """One sweep on the graph: its rows that count, and what its wires need at one byte."""
 
@@ -56,7 +55,7 @@ class _Run:
         return stacked([scaled(self.per_byte, size) for size in sizes])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Probe:
     """A collective that could have been run, at every size of `_PROBES`."""
 
@@ -108,14 +107,17 @@ def calibrate(
     start, chosen = _of_chip(fabric) if profile is None else (load_profile(profile), [])
     _require(start, read, fabric)
     runs, notes = _runs(read, fabric)
-    law = _law(start, stacked([run.features(row.n_bytes for row in run.rows) for run in runs]))
-    measured = np.array([row.seconds for run in runs for row in run.rows])
-    found = fit(law, measured, start.constants, tuple(name for name in start.constants if name not in _NOT_FITTED))
-    probes = _probes(fabric)
+    found, law, probes = _fitted(start, runs), _law_of(start, runs), _probes(fabric)
+    band, whose = _band(start, runs, found)
+    made = replace(
+        start, name=name, version=1, source=_source(start, runs), fitted=fitted or date.today(), band=band,
+        chips=tuple(sorted(set(fabric.chip) - {""})), bandwidth=float(runs[0].per_byte.bandwidth[0]),
+        constants=found.constants, errors=found.errors, environments={},
+    )  # fmt: skip
     return Calibration(
-        _profile(start, name, found, runs, fabric, fitted), start.name, tuple(_curves(runs, start, found.constants)),
+        made, start.name, tuple(_curves(runs, start, found.constants)),
         tuple(_untold(start, law, probes, constant) for constant in found.untold),
-        tuple(dict.fromkeys([*notes, *chosen, *_at_odds(runs), _BAND])),
+        tuple(dict.fromkeys([*notes, *chosen, *_at_odds(runs), whose])),
     )  # fmt: skip
 
 
@@ -193,6 +195,44 @@ def _law(start: Profile, features: Features) -> Law:
     return lambda constants: np.asarray(LAWS[start.law](constants, features))
 
 
+def _law_of(start: Profile, runs: Sequence[_Run]) -> Law:
+    return _law(start, stacked([run.features(row.n_bytes for row in run.rows) for run in runs]))
+
+
+def _fitted(start: Profile, runs: Sequence[_Run]) -> Fit:
+    measured = np.array([row.seconds for run in runs for row in run.rows])
+    free = tuple(name for name in start.constants if name not in _NOT_FITTED)
+    return fit(_law_of(start, runs), measured, start.constants, free)
+
+
+def _band(start: Profile, runs: Sequence[_Run], found: Fit) -> tuple[tuple[float, float], str]:
+    """Return median and 90th percentile of the error to expect elsewhere, and whose they are."""
+    teams: dict[tuple[str | None, int | None], list[_Run]] = {}
+    for run in runs:
+        teams.setdefault((run.sweep.kind, run.sweep.n_ranks), []).append(run)
+    if len(teams) < 2:
+        inside = _quantiles(np.expm1(found.residuals))
+        return (max(inside[0], start.band[0]), max(inside[1], start.band[1])), (
+            f"the band is that of {start.name}, if not of the fit: one collective over one number of ranks does not "
+            "say how far off others are"
+        )
+    off = []
+    for left in teams.values():
+        rest = _fitted(start, [run for run in runs if run not in left])
+        measured = np.array([row.seconds for run in left for row in run.rows])
+        off.append(_law_of(start, left)(rest.constants) / measured - 1)
+    return _quantiles(np.concatenate(off)), "the band is of runs left out of the fit, a collective and ranks at a time"
+
+
+def _quantiles(off: Floats) -> tuple[float, float]:
+    return float(np.median(np.abs(off))), float(np.quantile(np.abs(off), 0.9))
+
+
+def _source(start: Profile, runs: Sequence[_Run]) -> str:
+    files = ", ".join(dict.fromkeys(Path(run.log.file).name for run in runs))
+    return f"{sum(len(run.rows) for run in runs)} rows of {files}; from {start.name}, version {start.version}"
+
+
 def _untold(start: Profile, law: Law, probes: Sequence[_Probe], constant: str) -> Untold:
     """Return why a constant is not told: others do the same to the rows, or they do not depend on it."""
     if not start.constants[constant]:
@@ -229,16 +269,3 @@ def _curves(runs: Sequence[_Run], start: Profile, constants: Mapping[str, float]
             tuple(row.n_bytes for row in run.rows), tuple(row.seconds for row in run.rows),
             tuple(law(constants).tolist()), tuple(law(start.constants).tolist()),
         )  # fmt: skip
-
-
-def _profile(
-    start: Profile, name: str, found: Fit, runs: Sequence[_Run], fabric: Fabric, fitted: date | None
-) -> Profile:
-    files = ", ".join(dict.fromkeys(Path(run.log.file).name for run in runs))
-    off = np.abs(np.expm1(found.residuals))
-    return replace(
-        start, name=name, version=1, source=f"{len(off)} rows of {files}; from {start.name}, version {start.version}",
-        fitted=fitted or date.today(), band=(float(np.median(off)), float(np.quantile(off, 0.9))),
-        chips=tuple(sorted(set(fabric.chip) - {""})), bandwidth=float(runs[0].per_byte.bandwidth[0]),
-        constants=found.constants, errors=found.errors, environments={},
-    )  # fmt: skip

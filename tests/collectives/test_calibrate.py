@@ -79,6 +79,25 @@ def test_the_profile_that_is_written_predicts_the_logs(tmp_path: Path) -> None:
     assert again == pytest.approx(found.curves[0].fitted, rel=1e-4)
 
 
+def test_the_band_is_of_runs_left_out(tmp_path: Path) -> None:
+    """By hand: fit to all runs but one, predict that one; one run alone says nothing of others."""
+    machine = shifted(2)
+    runs = [("all_reduce", 8), ("all_gather", 8), ("all_gather", 4)]
+    logs = {run: log_of(machine, *run, tmp_path / f"{run[0]}{run[1]}.txt") for run in runs}
+    off = []
+    for left in runs:
+        fitted = calibrate([logs[run] for run in runs if run != left], FABRIC, profile=START).profile
+        row = bulk_features(FABRIC, left[0], 1.0, FABRIC.rank_numbers(left[1]))
+        predicted = LAWS[fitted.law](fitted.constants, stacked([scaled(row, size) for size in SIZES]))
+        measured = np.array([one.seconds for one in read_log(logs[left]).rows])
+        off.append(np.abs(predicted / measured - 1))
+    found = calibrate(list(logs.values()), FABRIC, profile=START).profile
+    assert found.band == pytest.approx((np.median(off), np.quantile(off, 0.9)))
+    alone = calibrate(logs[runs[0]], FABRIC, profile=START)
+    assert alone.profile.band == START.band
+    assert any("the band is that of nccl-hopper" in note for note in alone.notes)
+
+
 def test_sizes_that_are_not_there_are_named(tmp_path: Path) -> None:
     """Large sizes alone: no latency is told; small ones alone: no efficiency."""
     machine = shifted(1)
