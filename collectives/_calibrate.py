@@ -38,6 +38,8 @@ _MOST_RANKS = 512
 _PROBED = ("all_reduce", "all_gather", "all_to_all")
 #: A constant shows at a size if doubling it changes the time there by a tenth.
 _SHOWS = 0.1
+#: From fewer collectives and numbers of ranks nothing is left out to tell the band.
+_LEAST_TEAMS = 3
 #: Runs of the same that differ by more at the median are not of one machine.
 _ALIKE = 1.3
 
@@ -210,11 +212,11 @@ def _band(start: Profile, runs: Sequence[_Run], found: Fit) -> tuple[tuple[float
     teams: dict[tuple[str | None, int | None], list[_Run]] = {}
     for run in runs:
         teams.setdefault((run.sweep.kind, run.sweep.n_ranks), []).append(run)
-    if len(teams) < 2:
+    if len(teams) < _LEAST_TEAMS:
         inside = _quantiles(np.expm1(found.residuals))
         return (max(inside[0], start.band[0]), max(inside[1], start.band[1])), (
-            f"the band is that of {start.name}, if not of the fit: one collective over one number of ranks does not "
-            "say how far off others are"
+            f"the band is that of {start.name}, if not of the fit: fewer than {_LEAST_TEAMS} collectives and numbers of "
+            "ranks do not say how far off others are"
         )
     off = []
     for left in teams.values():
