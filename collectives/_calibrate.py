@@ -215,8 +215,8 @@ def _band(start: Profile, runs: Sequence[_Run], found: Fit) -> tuple[tuple[float
     if len(teams) < _LEAST_TEAMS:
         inside = _quantiles(np.expm1(found.residuals))
         return (max(inside[0], start.band[0]), max(inside[1], start.band[1])), (
-            f"the band is that of {start.name}, if not of the fit: fewer than {_LEAST_TEAMS} collectives and numbers of "
-            "ranks do not say how far off others are"
+            f"the band is that of {start.name}, if not of the fit: fewer than {_LEAST_TEAMS} collectives and numbers "
+            "of ranks do not say how far off others are"
         )
     off = []
     for left in teams.values():
