@@ -41,7 +41,7 @@ def calibrate(
         partial(_require_toml, save), *(partial(read_log, path, kind=kind, n_ranks=ranks) for path in logs), *checks
     )[: 1 + len(logs)]
     graph = graph_of(design, domains or _needed(design, overrides, read), 1, overrides)
-    name = Path(save).stem if save else f"{design}-calibrated"
+    name = Path(save).stem if save else f"{Path(design).stem}-calibrated"
     found = calibrated(read, graph, profile=profile, name=name)
     inputs = {
         "logs": logs, "design": design, "domains": domains, "kind": kind, "ranks": ranks, "profile": profile,
