@@ -16,7 +16,7 @@ def by(found: tuple[Choice, ...]) -> dict[str, Choice]:
 
 
 def test_latencies_of_one_nvlink_node() -> None:
-    """oracles.md section 8: 8 GPUs, all-reduce: ring 15.0/40.6/56.0, tree 15.2/31.5/64.4, NVLS 25 us."""
+    """By tuning.cc at 5067397: 8 GPUs, all-reduce: ring 15.0/40.6/56.0, tree 15.2/31.5/64.4, NVLS 25 us."""
     found = by(choices(H100, "all_reduce", 1e6, BOX))
     expected = {"ring/ll": 15.0, "ring/ll128": 40.6, "ring/simple": 56.0, "tree/ll": 15.2, "tree/ll128": 31.5,
                 "tree/simple": 64.4, "nvls/simple": 25.0}  # fmt: skip
