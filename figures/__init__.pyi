@@ -1,4 +1,5 @@
 from ._bars import draw_bounds as draw_bounds
+from ._calibration import draw_calibration as draw_calibration
 from ._curves import draw_step_time as draw_step_time
 from ._curves import draw_width_curve as draw_width_curve
 from ._failures import draw_bound_failures as draw_bound_failures
