@@ -7,6 +7,8 @@ from ._dtypes import DTYPE_BYTES as DTYPE_BYTES
 from ._dtypes import MATMUL_RATE as MATMUL_RATE
 from ._dtypes import dtype_bytes as dtype_bytes
 from ._dtypes import matmul_rate as matmul_rate
+from ._mixer import Cache as Cache
+from ._mixer import Mixer as Mixer
 from ._model import Model as Model
 from ._operations import Part as Part
 from ._operations import expert_part as expert_part

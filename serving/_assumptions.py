@@ -48,8 +48,7 @@ def assumptions_of(
         said.append(f"experts are uniformly loaded; {_COPIES[workload.copies]}")
     elif model.is_moe and workload.copies != "direct":
         said.append(_COPIES[workload.copies])
-    dtypes = {model.weight_dtype, workload.kv_dtype} | ({model.other_dtype} if model.unquantised else set())
-    said += [*fabric.assumptions, *model.notes, *chip.notes, *chip.fallbacks(dtypes)]
+    said += [*fabric.assumptions, *model.notes, *chip.notes, *chip.fallbacks(model.dtypes | {workload.kv_dtype})]
     if model.n_group and model.n_group > 1:
         limit = f"{model.topk_group} of {model.n_group} expert groups"
         said.append(f"the model's limit of {limit} is not used: routing is free")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from serving._chip import ChipNumbers
 from serving._dtypes import dtype_bytes
-from serving._model import Model
+from serving._model import STATE_BYTES, Model
 from serving._workload import Workload
 from serving.laws import expected_experts_hit, kernel_seconds, matmul_flop
 
@@ -87,23 +87,26 @@ def local_parts(
         shared experts and head (and router, where the workload counts it).
     """
     return [
-        _attention_projections(model, chip, batch, len(layers)),
+        _attention_projections(model, chip, batch, layers),
         _attention(model, workload, chip, batch, layers),
         _dense(model, workload, chip, batch, layers, head),
     ]
 
 
-def _attention_projections(model: Model, chip: ChipNumbers, batch: int, n_layers: int) -> Part:
-    flop = matmul_flop(float(batch), float(model.attention_params)) * n_layers
-    n_bytes = model.bytes_of("attention") * n_layers
-    return _kernel("attention projections", chip, flop, n_bytes, model.dtype_of("attention"))
+def _attention_projections(model: Model, chip: ChipNumbers, batch: int, layers: Sequence[int]) -> Part:
+    flop = matmul_flop(float(batch), float(model.params_in("attention", layers)))
+    return _kernel(
+        "attention projections", chip, flop, model.bytes_in("attention", layers), model.dtype_of("attention")
+    )
 
 
 def _attention(model: Model, workload: Workload, chip: ChipNumbers, batch: int, layers: Iterable[int]) -> Part:
-    """Scores and values against the KV cache, and reading it."""
-    positions = float(seen_positions(model, workload.context, layers) * batch)
-    flop = positions * model.attention_flops_per_position if workload.attention_arithmetic else 0.0
-    n_bytes = positions * model.kv_elements_per_layer * dtype_bytes(workload.kv_dtype)
+    """Scores and values against the KV cache, and reading it; recurrent states are read and written."""
+    new = (workload.context - 1, workload.context)
+    mixers = [model.mixers[i] for i in layers]
+    flop = sum(mixer.flop(*new) for mixer in mixers) * batch if workload.attention_arithmetic else 0.0
+    n_bytes = sum(mixer.kv_read(*new) for mixer in mixers) * batch * dtype_bytes(workload.kv_dtype)
+    n_bytes += 2 * sum(mixer.state_elements for mixer in mixers) * batch * STATE_BYTES
     return _kernel("attention and KV cache", chip, flop, n_bytes, workload.kv_dtype)
 
 
@@ -116,16 +119,19 @@ def _kernel(name: str, chip: ChipNumbers, flop: float, n_bytes: float, dtype: st
 def _dense(
     model: Model, workload: Workload, chip: ChipNumbers, batch: int, layers: Sequence[int], head: bool
 ) -> Part:  # fmt: skip
-    moe = sum(model.moe_layer_mask[i] for i in layers)
-    counts = {"dense": len(layers) - moe, "shared": moe, "router": moe * workload.router, "head": int(head)}
+    # A tied head is the embedding, read once per step all the same.
+    end = "head" if model.head_params else "embedding"
+    weights = {part: model.params_in(part, layers) for part in ("dense", "shared")}
+    weights |= {
+        "router": model.params_in("router", layers) * workload.router,
+        end: getattr(model, f"{end}_params") * head,
+    }
     compute = flop = n_bytes = 0.0
-    for part, count in counts.items():
-        # A tied head is the embedding, read once per step all the same.
-        stored = "embedding" if part == "head" and not model.head_params else part
-        work = matmul_flop(float(batch), float(getattr(model, f"{stored}_params"))) * count
-        compute += work / chip.rate(model.dtype_of(stored))
+    for part, params in weights.items():
+        work = matmul_flop(float(batch), float(params))
+        compute += work / chip.rate(model.dtype_of(part))
         flop += work
-        n_bytes += model.bytes_of(stored) * count
+        n_bytes += params * dtype_bytes(model.dtype_of(part))
     memory = n_bytes / chip.hbm_bandwidth
     return Part("dense, shared experts and head", max(compute, memory), compute, memory, 0.0, flop, n_bytes)
 
@@ -168,17 +174,11 @@ def experts_hit(expert: Ints, rank: Ints, share: Floats, top_k: int, tokens: flo
     return np.bincount(rank, weights=hit, minlength=ranks).astype(np.float64)
 
 
-def seen_positions(model: Model, context: int, layers: Iterable[int]) -> int:
-    """Return the context positions one sequence's new token looks at, summed over layers."""
-    windows = (model.attention_window[i] for i in layers)
-    return sum(context if window is None else min(context, window) for window in windows)
-
-
 def kv_bytes(model: Model, workload: Workload, layers: Iterable[int]) -> float:
-    """Return the KV cache of one sequence in some layers [bytes]."""
-    return (
-        seen_positions(model, workload.context, layers) * model.kv_elements_per_layer * dtype_bytes(workload.kv_dtype)
-    )
+    """Return the KV cache and recurrent states of one sequence in some layers [bytes]."""
+    mixers = [model.mixers[i] for i in layers]
+    kept = sum(mixer.kv_kept(workload.context) for mixer in mixers) * dtype_bytes(workload.kv_dtype)
+    return kept + sum(mixer.state_elements for mixer in mixers) * STATE_BYTES
 
 
 def resident_bytes(model: Model, layers: Iterable[int], *, first: bool = True, last: bool = True) -> float:

@@ -245,7 +245,7 @@ class _StepModel:
         per_rank = np.bincount(rank, weights=share, minlength=ep)
         copies = self.batch.astype(np.float64) * model.top_k
         if work.copies == "direct":
-            dispatch, combine, remote = self._direct_copies(s, copies, per_rank * float(model.hidden_size))
+            dispatch, combine, remote = self._direct_copies(s, copies, per_rank * float(model.expert_hidden_size))
         else:
             dispatch, combine, remote = self._merged_copies(s, layer)
         held = np.bincount(rank, minlength=ep).astype(float)
@@ -267,7 +267,7 @@ class _StepModel:
         """Return the same of copies for each different GPU or domain."""
         work, model, plan = self.workload, self.model, self.plan
         moe = MoE(
-            self.batch, model.hidden_size, model.top_k, model.n_experts, dtype_bytes(work.dispatch_dtype),
+            self.batch, model.expert_hidden_size, model.top_k, model.n_experts, dtype_bytes(work.dispatch_dtype),
             dtype_bytes(work.combine_dtype), (plan.slot_expert[layer], plan.slot_rank[layer]), self.shares[layer],
         )  # fmt: skip
         there, back = (

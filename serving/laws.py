@@ -13,6 +13,8 @@ __all__ = [
     "kernel_seconds",
     "least_redundant_experts",
     "matmul_flop",
+    "recurrence_flop",
+    "visible_positions",
 ]
 
 Number = TypeVar("Number", float, NDArray[np.float64])
@@ -150,3 +152,60 @@ def least_redundant_experts(n_experts: int, ep: int) -> int:
     32
     """
     return -n_experts % ep
+
+
+def visible_positions(before: float, after: float, reach: float | None = None) -> float:
+    """Return the context positions that new tokens look at, all together.
+
+    Parameters
+    ----------
+    before, after : float
+        Tokens in the context before and after: token t = before + 1, ..., after looks at t positions.
+    reach : float, optional
+        Most positions one token looks at; no limit by default.
+
+    Returns
+    -------
+    float
+        Sum of min(t, reach) over the tokens, as t (t + 1) / 2 up to the reach and reach beyond.
+
+    References
+    ----------
+    Vaswani et al., arXiv 1706.03762 (causal); Beltagy et al., arXiv 2004.05150 (window).
+
+    Examples
+    --------
+    >>> visible_positions(0, 4), visible_positions(0, 4, 2), visible_positions(99, 100)
+    (10.0, 7.0, 100.0)
+    """
+    low, high = (before, after) if reach is None else (min(before, reach), min(after, reach))
+    beyond = 0.0 if reach is None else reach * (max(after, reach) - max(before, reach))
+    return (high * (high + 1) - low * (low + 1)) / 2 + beyond
+
+
+def recurrence_flop(state_elements: int, multiply_adds: int) -> int:
+    """Return the arithmetic of one token on a recurrent state.
+
+    Parameters
+    ----------
+    state_elements : int
+        Elements of the state.
+    multiply_adds : int
+        Multiply-adds per element: 2 to update and read it (linear attention, Mamba), 3 with the
+        recall of the delta rule.
+
+    Returns
+    -------
+    int
+        [FLOP].
+
+    References
+    ----------
+    Dao, Gu, arXiv 2405.21060 (Mamba-2); Yang et al., arXiv 2412.06464 (gated delta rule).
+
+    Examples
+    --------
+    >>> recurrence_flop(128 * 128, 3)
+    98304
+    """
+    return 2 * multiply_adds * state_elements

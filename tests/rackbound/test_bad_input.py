@@ -218,7 +218,7 @@ def test_wrong_usage_is_refused_by_the_parser(arguments: tuple[str, ...]) -> Non
 @pytest.mark.parametrize(
     ("change", "said"),
     [({"num_local_experts": None}, "num_local_experts"), ({"hidden_size": None}, "hidden_size"),
-     ({"model_type": "mamba"}, "model_type = 'mamba'"), ({"model_type": "mixtrall"}, "Did you mean 'mixtral'?"),
+     ({"model_type": "t5"}, "model_type = 't5'"), ({"model_type": "mixtrall"}, "Did you mean 'mixtral'?"),
      ({"model_type": None}, "model_type"), ({"num_hidden_layers": -1}, "num_hidden_layers = -1")],
     ids=str,
 )  # fmt: skip

@@ -79,6 +79,8 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "model-show/1": [
         ("model", "show", "deepseek-v3"), ("model", "show", "gpt-oss-120b"), ("model", "show", "llama-3.1-405b"),
         ("model", "show", str(DATA / "hf-config" / "Qwen3-235B-A22B.config.json")),
+        ("model", "show", str(DATA / "hf-config" / "Nemotron-H-56B-Base-8K.config.json"), "--layers"),
+        ("model", "show", "mixtral-8x7b", "--assume", "num_hidden_layers=16", "--assume", "hidden_size=@hidden_size"),
     ],
     "doctor/1": [("doctor",)],
     "read/1": [
