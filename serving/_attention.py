@@ -38,7 +38,7 @@ def mla(keys: Keys, hidden: int) -> Mixer:
         params += hidden * heads * value
     # Absorbed form: scores over latent + rope, values over the latent, 2 FLOP per multiply-add.
     cache = Cache(latent + rope, 2 * heads * (latent + rope + latent))
-    return Mixer("mla", params, rank + latent, (cache,))
+    return Mixer("mla", params, rank + latent, (cache,), heads=heads)
 
 
 def mla_pair(keys: Keys, hidden: int) -> Mixer:
@@ -74,7 +74,7 @@ def compressed(keys: Keys, hidden: int, ratio: int, *, indexer: bool) -> Mixer:
         n, small = keys.whole("index_n_heads"), keys.whole("index_head_dim")
         params += 2 * (2 * hidden * small + ratio * small) + rank * n * small + hidden * n
         caches.append(Cache(small, 2 * n * small, stride=ratio))
-    return Mixer("compressed", params, rank + dim, tuple(caches))
+    return Mixer("compressed", params, rank + dim, tuple(caches), heads=heads)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Gqa:
         params = hidden * (query * (2 if self.gate else 1) + key_value) + query * hidden
         params += {"none": 0, "qkv": query + key_value, "qkvo": query + key_value + hidden}[_ruled(keys, self.bias)]
         norms = {"none": 0, "head": 2 * dim, "layer": (heads + kv_heads) * dim}[_ruled(keys, self.qk_norm)]
-        return Mixer("gqa", params, norms, (Cache(key_value, 4 * heads * dim, heads=kv_heads),))
+        return Mixer("gqa", params, norms, (Cache(key_value, 4 * heads * dim, heads=kv_heads),), heads=heads)
 
     def _kv_heads(self, keys: Keys, heads: int) -> int:
         if self.kv_heads == "falcon" and not keys.flag("new_decoder_architecture"):

@@ -48,6 +48,11 @@ class Cache:
         reach = [n for n in (self.window, self.selected and self.selected * self.stride) if n is not None]
         return visible_positions(before, after, min(reach, default=None)) / self.stride
 
+    def touched(self, before: float, after: float) -> float:
+        """Return the different positions of one sequence that these tokens read or write, each once."""
+        first = 0.0 if self.window is None else max(0.0, before + 1 - self.window)
+        return min(self.read(before, after), (after - first) / self.stride)
+
 
 @dataclass(frozen=True)
 class Mixer:
@@ -65,6 +70,8 @@ class Mixer:
         What is kept of a sequence whatever its length, at 4 bytes each.
     flops_per_token : int, optional
         Arithmetic on the state per token [FLOP].
+    heads : int, optional
+        Heads that tensor-parallel ranks share out; 0 where there are none.
     """
 
     kind: str
@@ -73,6 +80,7 @@ class Mixer:
     caches: tuple[Cache, ...] = ()
     state_elements: int = 0
     flops_per_token: int = 0
+    heads: int = 0
 
     def within(self, window: int | None) -> Mixer:
         """Return the same with a window on everything it keeps."""
@@ -92,13 +100,16 @@ class Mixer:
         """Elements a token adds while it is within every window."""
         return sum(cache.elements / cache.stride for cache in self.caches)
 
-    def kv_kept(self, context: float) -> float:
-        """Return the cached elements of one sequence."""
-        return sum(cache.elements * cache.kept(context) for cache in self.caches)
+    def kv_kept(self, context: float, tp: int = 1) -> float:
+        """Return the cached elements of one sequence on one of `tp` GPUs; heads divide, a latent does not."""
+        return sum(cache.elements * cache.kept(context) / min(tp, cache.heads) for cache in self.caches)
 
-    def kv_read(self, before: float, after: float) -> float:
-        """Return the elements read by the tokens from `before` (excluded) to `after`, each on its own."""
-        return sum(cache.elements * cache.read(before, after) for cache in self.caches)
+    def kv_read(self, before: float, after: float, tp: int = 1) -> float:
+        """Return the elements one of `tp` GPUs moves for the tokens from `before` (excluded) to `after`.
+
+        Kernels read a position once for all new tokens of a sequence.
+        """
+        return sum(cache.elements * cache.touched(before, after) / min(tp, cache.heads) for cache in self.caches)
 
     def flop(self, before: float, after: float) -> float:
         """Return the arithmetic on cache and state of the tokens from `before` (excluded) to `after` [FLOP]."""

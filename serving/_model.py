@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -114,6 +115,11 @@ class Model:
         """Kinds of mixers, as "mla" or "linear + gqa"."""
         kinds = dict.fromkeys(mixer.kind for mixer in self.mixers if mixer.kind != "none")
         return " + ".join(kinds)
+
+    @property
+    def attention_heads(self) -> int:
+        """Most GPUs that can share out the heads of every layer; 0 where no layer has heads."""
+        return math.gcd(*(mixer.heads for mixer in self.mixers))
 
     @property
     def total_params(self) -> int:
