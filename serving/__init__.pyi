@@ -8,6 +8,7 @@ from ._dtypes import MATMUL_RATE as MATMUL_RATE
 from ._dtypes import dtype_bytes as dtype_bytes
 from ._dtypes import matmul_rate as matmul_rate
 from ._imbalance import Imbalance as Imbalance
+from ._layout import Groups as Groups
 from ._layout import Layout as Layout
 from ._mixer import Cache as Cache
 from ._mixer import Mixer as Mixer
@@ -20,6 +21,7 @@ from ._operations import resident_bytes as resident_bytes
 from ._plan import PlacementPlan as PlacementPlan
 from ._plan import require_records as require_records
 from ._reading import load_model as load_model
+from ._shared import spread as spread
 from ._step import TIMES as TIMES
 from ._step import Step as Step
 from ._step import step as step

@@ -36,8 +36,10 @@ def mla(keys: Keys, hidden: int) -> Mixer:
         params += rank + latent + rope + hidden
     if keys.flag("mla_use_output_gate", quiet=True):
         params += hidden * heads * value
-    # Absorbed form: scores over latent + rope, values over the latent, 2 FLOP per multiply-add.
-    cache = Cache(latent + rope, 2 * heads * (latent + rope + latent))
+    # Absorbed form: scores over latent + rope, values over the latent, 2 FLOP per multiply-add. Many new tokens
+    # are cheaper with keys and values expanded, those of earlier tokens once more.
+    expanded = (2 * heads * (nope + rope + value), 2 * latent * heads * (nope + value))
+    cache = Cache(latent + rope, 2 * heads * (latent + rope + latent), expanded=expanded)
     return Mixer("mla", params, rank + latent, (cache,), heads=heads)
 
 
@@ -51,7 +53,9 @@ def indexed(keys: Keys, hidden: int, *, scores: bool = True) -> Mixer:
     one = mla(keys, hidden)
     heads, dim, top = (keys.whole(f"index_{name}") for name in ("n_heads", "head_dim", "topk"))
     rank = keys.whole("q_lora_rank")
-    one = replace(one, kind="sparse mla", caches=tuple(replace(cache, selected=top) for cache in one.caches))
+    one = replace(
+        one, kind="sparse mla", caches=tuple(replace(cache, selected=top, expanded=None) for cache in one.caches)
+    )
     if not scores:
         return one
     params = one.params + rank * heads * dim + hidden * dim + hidden * heads

@@ -30,6 +30,9 @@ class Cache:
         Tokens that share one kept position.
     selected : int, optional
         Kept positions a token reads at most; all by default.
+    expanded : (int, int), optional
+        Another way of computing the same: arithmetic per position read, and to prepare every position
+        that was there before [FLOP]. The cheaper way counts.
     """
 
     elements: int
@@ -38,6 +41,7 @@ class Cache:
     window: int | None = None
     stride: int = 1
     selected: int | None = None
+    expanded: tuple[int, int] | None = None
 
     def kept(self, context: float) -> float:
         """Return the positions kept of a context."""
@@ -47,6 +51,13 @@ class Cache:
         """Return the positions read by the tokens from `before` (excluded) to `after`, all together."""
         reach = [n for n in (self.window, self.selected and self.selected * self.stride) if n is not None]
         return visible_positions(before, after, min(reach, default=None)) / self.stride
+
+    def flop(self, before: float, after: float) -> float:
+        """Return the arithmetic of the tokens from `before` (excluded) to `after` [FLOP]."""
+        read = self.read(before, after)
+        if self.expanded is None:
+            return self.flops_per_position * read
+        return min(self.flops_per_position * read, self.expanded[0] * read + self.expanded[1] * self.kept(before))
 
     def touched(self, before: float, after: float) -> float:
         """Return the different positions of one sequence that these tokens read or write, each once."""
@@ -113,8 +124,7 @@ class Mixer:
 
     def flop(self, before: float, after: float) -> float:
         """Return the arithmetic on cache and state of the tokens from `before` (excluded) to `after` [FLOP]."""
-        attention = sum(cache.flops_per_position * cache.read(before, after) for cache in self.caches)
-        return attention + self.flops_per_token * (after - before)
+        return sum(cache.flop(before, after) for cache in self.caches) + self.flops_per_token * (after - before)
 
 
 #: A layer that mixes no tokens.
