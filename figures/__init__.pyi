@@ -4,3 +4,4 @@ from ._curves import draw_width_curve as draw_width_curve
 from ._failures import draw_failures as draw_failures
 from ._save import save as save
 from ._topology import draw_topology as draw_topology
+from ._waterfall import draw_step as draw_step

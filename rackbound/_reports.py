@@ -91,10 +91,11 @@ def step_report(
 ) -> None:
     """Print parts, memory and rate of a step, and one rack against two."""
     low, mid, high = (format_quantity(step.times[name], "seconds") for name in ("lower", "two_batch", "serial"))
-    layout = repr(step.layout).removeprefix("Layout(").removesuffix(")")
+    more = repr(step.layout).partition(f"pp={step.layout.pp}")[2].removesuffix(")")
+    layout = f"EP {step.layout.ep}, PP {step.layout.pp}{more}"
+    phase = "" if workload.phase == "decode" else f", {workload.phase}"
     per = "a prompt's way" if workload.phase == "prefill" else "one token"
-    say(f"{model.name} on {design} x {domains}, {layout}: {workload.phase}, {workload.batch_policy}, "
-        f"context {workload.context}")  # fmt: skip
+    say(f"{model.name} on {design} x {domains}, {layout}{phase}, {workload.batch_policy}, context {workload.context}:")
     say(f"  {per} through all layers takes {low} (all overlapped), {mid} (two batches in turn), {high} (one after the"
         " other)")  # fmt: skip
     say(f"  by rule of thumb {format_quantity(step.times['lecture'], 'seconds')} (the lecture's max), "

@@ -83,15 +83,13 @@ def step(
     )
     usual = _fewest(design, sketch.gpus, overrides)
     fabric = fabric_of(design, domains, usual, overrides)
-    if ep is None:
-        sketch = replace(sketch, ep=max(1, fabric.n_ranks // pp) if loaded.is_moe else 1)
+    if ep is None and loaded.is_moe:
+        each = tp * cp
+        sketch = replace(sketch, ep=dp * each if dp else max(1, fabric.n_ranks // pp // each * each))
     result = stepped(fabric, loaded, work, layout=sketch, expert_load=load, time=time)
     racks = one_or_two_racks(design, overrides, fabric, loaded, work, result, load, time)
     if figure is not None:
-        import figures
-
-        for path in figures.save(figures.draw_step(result, heading=f"{loaded.name} on {fabric.name}"), Path(figure)):
-            note(f"wrote {path}")
+        _draw(figure, result, f"{loaded.name} on {fabric.name}")
     if as_json:
         inputs = {"design": design, "model": model, "assume": stated, "ep": sketch.ep, **cut, **asked, "loads": loads,
                   "time": time, "domains": len(fabric.domain_sizes), "settings": overrides}  # fmt: skip
@@ -100,6 +98,16 @@ def step(
     from rackbound._reports import step_report
 
     step_report(design, len(fabric.domain_sizes), loaded, work, result, racks)
+
+
+def _draw(file: str, result: Any, heading: str) -> None:
+    """Write the waterfall, in the format of the file's suffix or in the usual ones."""
+    import figures
+
+    path = Path(file)
+    formats = [path.suffix[1:]] if path.suffix else ["png", "svg"]
+    for written in figures.save(figures.draw_step(result, heading=heading), path.with_suffix(""), formats):
+        note(f"wrote {written}")
 
 
 def _fewest(design: str, gpus: int, overrides: dict[str, Any]) -> int:

@@ -179,7 +179,7 @@ def test_an_unknown_overlap(verb: str, tmp_path: Path) -> None:
      (("cost", "hgx-h100-8", "all_reduce", "--bytes", "1GB", "--algorithm", "rign"), "Did you mean 'ring'?"),
      (("cost", "hgx-h100-8", "all_reduce", "--bytes", "1GB", "--algorithm", "torus"), "the ranks have no coordinates"),
      (("cost", "hgx-h100-8", "all_reduce", "--bytes", "1GB", "--algorithm", "none.xml"), "cannot be read"),
-     (("step", "hgx-h100-8", *MODEL, "--ep", "9"), "the graph has 8"),
+     (("step", "hgx-h100-8", *MODEL, "--ep", "9", "--domains", "1"), "the graph has 8"),
      (("step", "hgx-h100-8", *MODEL, "--ep", "0"), "ep = 0"),
      (("step", "hgx-h100-8", *MODEL, "--pp", "0"), "pp = 0"),
      (("step", "hgx-h100-8", *MODEL, "--pp", "-1"), "pp = -1"),

@@ -56,6 +56,11 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("step", HGX, *MIXTRAL), ("step", HGX, "--model", "llama-3.1-70b", "--batch", "8"),
         ("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", "72", "--pp", "2", "--domains", "2"),
         ("step", HGX, "--model", "deepseek-v3"),
+        ("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", "128"),
+        ("step", HGX, *MIXTRAL, "--ep", "4", "--tp", "2", "--redundant", "2", "--time", "two_batch"),
+        ("step", HGX, *MIXTRAL, "--phase", "prefill", "--ep", "8", "--cp", "2", "--cached", "1024"),
+        ("step", HGX, "--model", "glm-4.5", "--phase", "chunked", "--chunk", "512", "--draft", "2", "--acceptance",
+         "0.8", "--drafter", "free", "--assume", "num_hidden_layers=46"),
     ],
     "bound/1": [
         ("bound", HGX, *MIXTRAL), ("bound", HGX, *MIXTRAL, "--domains", "1", "--overlap", "full"),
