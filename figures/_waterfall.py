@@ -54,7 +54,7 @@ def draw_step(step: Step, *, heading: str | None = None, ax: Axes | None = None)
     'deepseek-v3: 8.89 ms, 46 % of it attention and KV cache'
     """
     with house():
-        ax = ax or own_axes(7.6, 1.7 + 0.34 * (len(step.parts) + len(_TOTALS)))
+        ax = ax or own_axes(8.0, 1.7 + 0.34 * (len(step.parts) + len(_TOTALS)))
         unit, scale = ("s", 1.0) if step.serial >= 1 else ("ms", 1e3) if step.serial >= 1e-3 else ("us", 1e6)
         _bars(ax, step, scale)
         _axis(ax, step, scale, unit)
@@ -100,6 +100,6 @@ def _axis(ax: Axes, step: Step, scale: float, unit: str) -> None:
     waits = dict.fromkeys(part.resource for part in step.parts)
     handles = [*(Patch(facecolor=_LOOKS[name][0], hatch=_LOOKS[name][1], edgecolor="white", linewidth=0,
                        label=f"waits for {name}") for name in waits),
-               Line2D([], [], color=INK, linewidth=1.4, label="hidden in it")]  # fmt: skip
+               Line2D([], [], color=INK, linewidth=1.4, label="hidden")]  # fmt: skip
     ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=4, borderaxespad=0.4, borderpad=0.0,
-              handlelength=1.6, columnspacing=1.6)  # fmt: skip
+              handlelength=1.4, columnspacing=1.2)  # fmt: skip
