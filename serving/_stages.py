@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import Cost, Outer, cost
+from collectives import Cost, MoE, Outer, cost
 from serving._chip import chip_numbers
 from serving._dtypes import dtype_bytes
 from serving._layout import Groups, Layout
@@ -126,9 +126,16 @@ class Stages:
             np.concatenate([experts_hit(expert, rank, share, model.top_k, float(n) * part, ep) for n in of_group])
             for part in (1.0, 0.5)
         ]
+        if work.copies == "direct":
+            wires = (
+                self._all_to_all(s, copies, per_rank * out, False),
+                self._all_to_all(s, copies, per_rank * back, True),
+            )
+        else:
+            wires = self._merged_copies(s, i, sent)
         return ExpertLayer(
-            dispatch=self._all_to_all(s, copies, per_rank * out, False),
-            combine=self._all_to_all(s, copies, per_rank * back, True),
+            dispatch=wires[0],
+            combine=wires[1],
             tokens=(copies.sum(axis=1)[:, None] * per_rank).ravel(),
             held=np.tile(np.bincount(rank, minlength=ep).astype(float), len(sent)),
             hit=hits[0],
@@ -145,6 +152,20 @@ class Stages:
                 at = slice(g * len(each), (g + 1) * len(each))
                 traffic[at, at] = np.outer(each, row) if back else np.outer(row, each)
         return self._cost("all_to_all_v", traffic, ranks=self.groups.stages[s])
+
+    def _merged_copies(self, s: int, i: int, sent: Floats) -> tuple[Cost, Cost]:
+        """Return dispatch and combine with a copy for each different GPU or domain, of the slowest group."""
+        work, model, row = self.workload, self.model, self.moe_number[i]
+        placement = (self.plan.slot_expert[row], self.plan.slot_rank[row])
+        out, back = (dtype_bytes(name) for name in (work.dispatch_dtype, work.combine_dtype))
+        found = []
+        for tokens, ranks in zip(sent, self.groups.stages[s].reshape(len(sent), -1), strict=True):
+            moe = MoE(tokens, model.expert_hidden_size, model.top_k, model.n_experts, out, back, placement,
+                      self.shares[row])  # fmt: skip
+            found.append([self._cost(kind, moe, ranks=ranks, algorithm=work.copies)
+                          for kind in ("moe_dispatch", "moe_combine")])  # fmt: skip
+        there, again = (max(costs, key=lambda one: one.seconds) for costs in zip(*found, strict=True))
+        return there, again
 
     def _cost(self, kind: str, size: Any, **words: Any) -> Cost:
         return cost(self.routes.fabric, kind, size, routing=self.routes, profile=self.profile, **words)
