@@ -20,7 +20,7 @@ __all__ = ["load_model"]
 HIDDEN = ("hidden_size", "d_model", "n_embd", "n_embed", "dim", "emb_size")
 LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
 VOCABULARY = ("vocab_size", "padded_vocab_size")
-MTP = ("num_nextn_predict_layers", "num_mtp_modules")
+MTP = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
 
 #: Layers are listed one by one; a slip of the pen must not fill the memory.
 _MOST_LAYERS = 10_000
@@ -75,6 +75,9 @@ def _language_model(config: Config) -> tuple[Keys, str]:
                 nested = Keys(inner, config.file, f"{place}.", content)
                 keys, family = nested, _family(inner) or INNER_TYPES.get(str(family))
                 break
+        else:
+            # Written flat, as if the language model were all there is.
+            family = INNER_TYPES.get(str(family), family) if keys.spelling(HIDDEN) else family
     if family not in FAMILIES:
         raise InputError(_unknown(config, keys, family))
     keys.notes.extend(config.notes)

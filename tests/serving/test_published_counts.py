@@ -78,6 +78,32 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float, float | None, float]] = {
         | SSM2 | {"mamba_num_heads": 64, "mamba_head_dim": 64, "intermediate_size": 1856},
         31.6, 3.6, 0.01,
     ),
+    "Nemotron-3-Super-120B-A12B": (  # 40 Mamba, 40 MoE and 8 attention layers; in which order does not count
+        attention(88, 4096, 32, 2, 131072, head_dim=128, model_type="nemotron_h",
+                  hybrid_override_pattern="ME" * 40 + "*" * 8)
+        | experts("n_routed_experts", 512, 22, 2688, moe_shared_expert_intermediate_size=5376, moe_latent_size=1024)
+        | SSM2 | {"mamba_num_heads": 128, "mamba_head_dim": 64},
+        120.6, 12.7, 0.005,
+    ),
+    "Qwen3.5-397B-A17B": (
+        {"model_type": "qwen3_5_moe", "vision_config": {}, "tie_word_embeddings": False, "text_config": attention(
+            60, 4096, 32, 2, 248320, head_dim=256, model_type="qwen3_5_moe_text",
+            layer_types=(["linear_attention"] * 3 + ["full_attention"]) * 15, linear_num_key_heads=16,
+            linear_num_value_heads=64, linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4)
+            | experts("num_experts", 512, 10, 1024, shared_expert_intermediate_size=1024, mtp_num_hidden_layers=1)},
+        397, 17, 0.01,
+    ),
+    "Kimi-K2.5, written flat": (
+        attention(61, 7168, 64, 64, 163840, model_type="kimi_k25", intermediate_size=18432, q_lora_rank=1536) | MLA
+        | experts("n_routed_experts", 384, 8, 2048, n_shared_experts=1, first_k_dense_replace=1, moe_layer_freq=1),
+        1026.4, 32.9, 0.001,
+    ),
+    "GLM-4.7-Flash": (
+        attention(47, 2048, 20, 20, 154880, model_type="glm4_moe_lite", intermediate_size=10240, q_lora_rank=768)
+        | {"kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256}
+        | experts("n_routed_experts", 64, 4, 1536, n_shared_experts=1, first_k_dense_replace=1),
+        30, None, 0.02,
+    ),
     "Mamba-2.8B": (
         {"model_type": "mamba", "hidden_size": 2560, "num_hidden_layers": 64, "vocab_size": 50280, "state_size": 16,
          "conv_kernel": 4, "expand": 2, "time_step_rank": 160, "intermediate_size": 5120},
