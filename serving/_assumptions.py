@@ -18,8 +18,9 @@ _COPIES = {
 
 
 def assumptions_of(
-    fabric: Fabric, model: Model, workload: Workload, chip: ChipNumbers, *, uniform: bool = True, profile: str = "ideal"
-) -> tuple[str, ...]:
+    fabric: Fabric, model: Model, workload: Workload, chip: ChipNumbers, *, uniform: bool = True,
+    profile: str = "ideal", groups: str = "one expert-parallel group",
+) -> tuple[str, ...]:  # fmt: skip
     """Return everything a step of this model takes for granted or had filled in.
 
     Parameters
@@ -32,6 +33,8 @@ def assumptions_of(
         Whether no expert load was given.
     profile : str, optional
         Software profile.
+    groups : str, optional
+        What is on the wires.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def assumptions_of(
     said = [
         f"{workload.phase}; {types}; {100 * workload.hbm_reserve:.3g} % of HBM kept free; ECMP routing",
         f"profile {profile}: wires and kernels at full rate, no software overhead",
-        "one expert-parallel group on otherwise idle wires",
+        f"{groups}, on otherwise idle wires",
     ]
     if model.is_moe and uniform:
         said.append(f"experts are uniformly loaded; {_COPIES[workload.copies]}")

@@ -276,22 +276,25 @@ def _why_not(worked: Stages, weights: float, kv: float, usable: float, most: int
 
 
 def _assumptions(worked: Stages, uniform: bool, capped: int) -> tuple[str, ...]:
+    layout, work = worked.layout, worked.workload
+    count = layout.stage // layout.ep
+    groups = "one expert-parallel group" if count == 1 else f"{count} expert-parallel groups of {layout.ep} GPUs"
     said = list(assumptions_of(
-        worked.routes.fabric, worked.model, worked.workload, worked.chip, uniform=uniform, profile=worked.profile
+        worked.routes.fabric, worked.model, work, worked.chip, uniform=uniform, profile=worked.profile, groups=groups
     ))  # fmt: skip
-    layout = worked.layout
     if capped:
         cap = f"1/top_k = 1/{worked.model.top_k}"
         said.append(f"{capped} expert loads above {cap} are capped: a token goes to an expert once")
     if layout.tp > 1:
         said.append("tensor-parallel groups are costed one by one: links two of them share are not counted twice")
-    if layout.stage > layout.ep and worked.model.is_moe:
-        said.append(f"{layout.stage // layout.ep} expert-parallel groups of {layout.ep} GPUs, each with all experts")
     if layout.cp > 1:
+        said.append("context parallelism: tokens and attention divide evenly; states are handed on free")
+    if work.chunk is not None:
         said.append(
-            "context parallelism: tokens and attention divide evenly; recurrent layers hand on their states free"
+            f"a piece of {work.chunk} tokens in the middle of a prompt of {work.prompt_tokens} on every replica"
         )
-    if worked.workload.draft:
-        said.append(f"{worked.workload.emitted:.4g} tokens per pass: {worked.workload.draft} guessed, each right with "
-                    f"chance {worked.workload.acceptance}")  # fmt: skip
+    if work.draft:
+        said.append(
+            f"{work.emitted:.4g} tokens per pass: {work.draft} guessed, each right with chance {work.acceptance}"
+        )
     return tuple(said)

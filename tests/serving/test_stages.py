@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -109,6 +110,22 @@ def test_the_shared_expert_gets_every_token() -> None:
     assert (wider.total_params - model.total_params) == 0
     assert load.sum(axis=1) == pytest.approx(np.ones(58))
     assert load[:, 256] == pytest.approx(np.full(58, 1 / 9))
+
+
+def test_experts_at_a_latent_width_are_sent_less() -> None:
+    model = serving.load_model("deepseek-v3")
+    narrow = replace(model, expert_hidden_size=model.hidden_size // 2)
+    found = routes("gb200-nvl72", 1)
+    wide, half = (serving.step(found.fabric, one, WORK, layout=Layout(64), routing=found) for one in (model, narrow))
+    for name in ("dispatch", "combine"):
+        assert parts(half)[name].seconds == pytest.approx(parts(wide)[name].seconds / 2)
+
+
+@pytest.mark.parametrize("copies", ["per_gpu", "per_domain"])
+def test_copies_in_two_groups_are_those_of_one(copies: str) -> None:
+    work = Workload(context=4096, batch_per_gpu=16, copies=copies)
+    one, two = step("deepseek-v3", Layout(8), work), step("deepseek-v3", Layout(8, dp=16), work)
+    assert two.serial == pytest.approx(one.serial)
 
 
 # --- phases ----------------------------------------------------------------------------------------------------------
