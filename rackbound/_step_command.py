@@ -27,6 +27,9 @@ from topo import Fabric, is_graph_file, load_design, together
 
 __all__ = ["one_or_two_racks", "step"]
 
+#: Domains made without being asked for.
+_MOST_DOMAINS = 64
+
 
 def step(
     design: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
@@ -111,8 +114,9 @@ def _draw(file: str, result: Any, heading: str) -> None:
 
 
 def _fewest(design: str, gpus: int, overrides: dict[str, Any]) -> int:
-    """Return the fewest domains of a design that hold so many GPUs."""
-    return 1 if is_graph_file(design) else -(-gpus // load_design(design, overrides).design.domain_size)
+    """Return the fewest domains of a design that hold so many GPUs; one where that would be a slip of the pen."""
+    count = 1 if is_graph_file(design) else -(-gpus // load_design(design, overrides).design.domain_size)
+    return count if count <= _MOST_DOMAINS else 1
 
 
 def one_or_two_racks(
