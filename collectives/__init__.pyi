@@ -1,5 +1,9 @@
 from . import fluid as fluid
 from . import laws as laws
+from ._bracket import CONVENTION as CONVENTION
+from ._bracket import Bracket as Bracket
+from ._bracket import PhaseBracket as PhaseBracket
+from ._bracket import bracket as bracket
 from ._cost import PROFILES as PROFILES
 from ._cost import cost as cost
 from ._expert_load import expert_shares as expert_shares
@@ -21,6 +25,10 @@ from ._moe import MoETraffic as MoETraffic
 from ._moe_traffic import moe_traffic as moe_traffic
 from ._msccl import Algorithm as Algorithm
 from ._msccl import read_algorithm as read_algorithm
+from ._parts import Part as Part
+from ._parts import kin_of as kin_of
+from ._parts import parts_of as parts_of
+from ._parts import some_of as some_of
 from ._records import Chunks as Chunks
 from ._records import Flows as Flows
 from ._records import Outer as Outer
@@ -34,5 +42,6 @@ from ._results import plain as plain
 from ._schedule import schedule as schedule
 from ._sensitivity import sensitivity as sensitivity
 from ._simulate import simulate as simulate
+from ._timeline import ClassUse as ClassUse
 from ._timeline import PhaseTime as PhaseTime
 from ._timeline import Timeline as Timeline

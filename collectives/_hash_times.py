@@ -10,9 +10,12 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collectives._background import beside
 from collectives._cost import cost
 from collectives._moe import is_count
+from collectives._msccl import Algorithm
 from collectives._records import Outer, Schedule
+from collectives._request import end_ports, scheduled
 from collectives._results import plain
 from collectives._schedule import Stages
 from topo import Fabric, Fault, Hash, InputError, Ranks, route
@@ -27,6 +30,8 @@ class HashTimes:
 
     Attributes
     ----------
+    ideal : float
+        Time with every flow split evenly over all its ways, "ecmp" [s].
     median, p99 : float
         Of the times [s]; the smallest of them that 50 % and 99 % of the seeds do not exceed.
     seconds : (seeds,) float
@@ -37,6 +42,7 @@ class HashTimes:
         Flows that share the bytes of a pair of ranks.
     """
 
+    ideal: float
     median: float
     p99: float
     seconds: NDArray[np.float64]
@@ -44,8 +50,9 @@ class HashTimes:
     queue_pairs: int
 
     def __repr__(self) -> str:
-        median, p99 = (format_quantity(value, "seconds") for value in (self.median, self.p99))
-        return f"HashTimes(median {median}, p99 {p99}: {len(self.seeds)} seeds, {self.queue_pairs} queue pairs)"
+        ideal, median, p99 = (format_quantity(value, "seconds") for value in (self.ideal, self.median, self.p99))
+        drawn = f"{len(self.seeds)} seeds, {self.queue_pairs} queue pairs"
+        return f"HashTimes(ideal {ideal}, median {median}, p99 {p99}: {drawn})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, SI units, field names as keys."""
@@ -61,8 +68,9 @@ def hash_times(
     seeds: int | Sequence[int] = 100,
     queue_pairs: int = 1,
     ranks: Ranks = None,
-    algorithm: str = "direct",
+    algorithm: str | Algorithm | None = None,
     stages: Stages = None,
+    background: ArrayLike | None = None,
 ) -> HashTimes:
     """Return the times of a collective under hashed routing, over many seeds.
 
@@ -74,6 +82,8 @@ def hash_times(
         That many from 0 on, or these.
     queue_pairs : int, optional
         Flows that share the bytes of a pair of ranks.
+    background : (ranks, ranks) array, optional
+        Other jobs' traffic, as `simulate`; hashed too, by the same seed.
 
     Raises
     ------
@@ -85,20 +95,24 @@ def hash_times(
     >>> import topo
     >>> graph = topo.build("fat_tree", k=4, bandwidth="50 GB/s", latency="0 s")
     >>> hash_times(graph, "all_to_all", 16e9, seeds=20)
-    HashTimes(median 400 ms, p99 440 ms: 20 seeds, 1 queue pairs)
+    HashTimes(ideal 300 ms, median 400 ms, p99 440 ms: 20 seeds, 1 queue pairs)
     """
-    hashes = [Hash(seed, queue_pairs) for seed in _drawn(seeds)]
-    routes = route(graph, hashes[0])
-    times = [
-        cost(
-            routes.given, kind_or_schedule, n_bytes, ranks=ranks, algorithm=algorithm, stages=stages,
-            routing=replace(routes, rule=str(hashing), hashing=hashing),
-        ).seconds
-        for hashing in hashes
-    ]  # fmt: skip
+    drawn = _drawn(seeds)
+    graph, ranks = end_ports(graph, ranks)
+    hashes = [Hash(seed, queue_pairs) for seed in drawn]
+    even, routes = beside(graph, background, "ecmp"), route(graph, hashes[0])
+    plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, ranks=ranks, stages=stages)
+    ends = len(plan.ranks) + len(plan.switches)
+    # A hash takes flows one by one: listed once, not once a seed.
+    listed = replace(plan, phases=tuple(replace(phase, traffic=phase.listed(ends)) for phase in plan.phases))
+    times = []
+    for hashing in hashes:
+        seeded = beside(routes.given, background, replace(routes, rule=str(hashing), hashing=hashing))
+        times.append(cost(seeded.fabric, listed, routing=seeded).seconds)
+    ideal = cost(even.fabric, kind_or_schedule, n_bytes, ranks=ranks, algorithm=algorithm, stages=stages, routing=even)
     seconds = np.array(times)
     median, p99 = np.quantile(seconds, [0.5, 0.99], method="inverted_cdf").tolist()
-    return HashTimes(median, p99, seconds, tuple(one.seed for one in hashes), queue_pairs)
+    return HashTimes(ideal.seconds, median, p99, seconds, tuple(one.seed for one in hashes), queue_pairs)
 
 
 def _drawn(seeds: Any) -> tuple[int, ...]:

@@ -156,6 +156,7 @@ def _planes_of(team: Team, reduces: bool, multicasts: bool) -> tuple[Ints, Float
     if not len(shared) or (down < 0).any():
         what = " and ".join(word for word, on in (("reduces", reduces), ("multicasts", multicasts)) if on)
         why = f"no scale-up switch that {what} is linked to every rank"
+        why += " by one link: this routing rule takes cables one by one" * bool(fabric.marks.cables)
         raise unfit("nvls", why, "Take ranks of one domain whose switches do, or another algorithm.")
     up = _links(fabric, np.tile(nodes, len(shared)), np.repeat(shared, team.n))
     narrowest = np.minimum(fabric.bandwidth[up], fabric.bandwidth[down]).reshape(len(shared), team.n).min(axis=1)

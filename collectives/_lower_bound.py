@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +68,9 @@ class Bound:
         Ranks taking part.
     algbw : float
         n_bytes / seconds: the most any run can show [bytes/s].
+    phases : tuple of float
+        With scope "schedule": least time of every phase in order, one repeat of it [s]; none
+        where phases overlap, or more than 64 differ, and their sum is bound as one.
     assumptions : tuple of str
         What was filled in or left out.
     """
@@ -87,6 +89,7 @@ class Bound:
     n_bytes: float
     n_ranks: int
     algbw: float
+    phases: tuple[float, ...]
     assumptions: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -162,8 +165,10 @@ def lower_bound(
     if len(plan.ranks) > MOST_RANKS:
         rule = f"are more than the {MOST_RANKS:,} whose pairs a bound looks at"
         raise InputError(Fault("ranks", len(plan.ranks), rule, "Bound a part of it."))
-    proofs = [(_any(fabric, plan, n_bytes), 1)] if scope == "any" else _by_phase(fabric, plan)
-    return _summary(fabric, plan, scope, proofs)
+    if scope == "any":
+        return _summary(fabric, plan, scope, [(_any(fabric, plan, n_bytes), 1)], [])
+    transfers, which = _transfers(plan)
+    return _summary(fabric, plan, scope, _by_phase(fabric, plan, transfers), which)
 
 
 def bounds_if_doubled(graph: nx.Graph[str] | Fabric, *arguments: Any, **words: Any) -> dict[str, Bound]:
@@ -198,27 +203,28 @@ def bounds_if_doubled(graph: nx.Graph[str] | Fabric, *arguments: Any, **words: A
 # --- the schedule's own transfers ------------------------------------------------------------------------------------
 
 
-def _transfers(plan: Schedule) -> Iterator[tuple[Floats, int]]:
-    """Bytes of phases that differ, none on the diagonal, and how often each runs.
+def _transfers(plan: Schedule) -> tuple[list[tuple[Floats, int]], list[int]]:
+    """Bytes of phases that differ, none on the diagonal, how often each runs, and which of them every phase is.
 
     What takes T1 and T2 one after the other could all be sent in T1 + T2: of phases that
     overlap, or are too many, the sum is bound as one.
     """
     known: dict[bytes, tuple[Floats, int]] = {}
+    keys = []
     for phase in plan.phases:
         n_bytes = np.where(np.eye(len(phase.n_bytes), dtype=bool), 0.0, phase.n_bytes)
-        key = n_bytes.tobytes()
+        keys.append(key := n_bytes.tobytes())
         known[key] = n_bytes, phase.repeats + (known[key][1] if key in known else 0)
     if known and (plan.pipelined or len(known) > _MOST_PHASES):
-        yield np.sum([times * n_bytes for n_bytes, times in known.values()], axis=0), 1
-    else:
-        yield from known.values()
+        return [(np.sum([times * n_bytes for n_bytes, times in known.values()], axis=0), 1)], []
+    order = list(known)
+    return list(known.values()), [order.index(key) for key in keys]
 
 
-def _by_phase(fabric: Fabric, plan: Schedule) -> list[tuple[Proof, int]]:
+def _by_phase(fabric: Fabric, plan: Schedule, transfers: list[tuple[Floats, int]]) -> list[tuple[Proof, int]]:
     """Bound every phase, and say how often it runs."""
     if len(plan.switches):
-        return [(_by_link(fabric, plan, n_bytes), times) for n_bytes, times in _transfers(plan)]
+        return [(_by_link(fabric, plan, n_bytes), times) for n_bytes, times in transfers]
     pair_class = route(fabric).pair_class[np.ix_(plan.ranks, plan.ranks)]
     networks = class_networks(fabric)
     late = np.full(pair_class.shape, np.inf)
@@ -226,7 +232,7 @@ def _by_phase(fabric: Fabric, plan: Schedule) -> list[tuple[Proof, int]]:
         if (pair_class == number).any():
             late = np.where(pair_class == number, least_latency(fabric, network, plan.ranks), late)
     alike, found = classes_of(fabric, plan.ranks), []
-    for n_bytes, times in _transfers(plan):
+    for n_bytes, times in transfers:
         require_joined(fabric, plan.ranks, (n_bytes > 0) & (pair_class == -1))
         parts = [(net, np.where(pair_class == number, n_bytes, 0.0)) for number, net in enumerate(networks)]
         demand = Demand(fabric, plan.ranks, tuple(part for part in parts if part[1].any()), alike)
@@ -264,7 +270,7 @@ def _any(fabric: Fabric, plan: Schedule, n_bytes: object) -> Proof:
     return best
 
 
-def _summary(fabric: Fabric, plan: Schedule, scope: str, proofs: list[tuple[Proof, int]]) -> Bound:
+def _summary(fabric: Fabric, plan: Schedule, scope: str, proofs: list[tuple[Proof, int]], which: list[int]) -> Bound:
     longest = max((proof for proof, _ in proofs), key=lambda proof: proof.seconds, default=Proof())
     latency = sum((times * proof.latency for proof, times in proofs), 0.0)
     transfer = sum((times * proof.transfer for proof, times in proofs), 0.0)
@@ -274,5 +280,6 @@ def _summary(fabric: Fabric, plan: Schedule, scope: str, proofs: list[tuple[Proo
         seconds, latency, transfer, longest.kind, longest.cut.name, longest.cut.n_bytes, longest.cut.bandwidth,
         {name: float(part) for name, part in longest.prices}, scope, plan.kind,
         plan.algorithm if scope == "schedule" else "", plan.n_bytes, len(plan.ranks),
-        plan.n_bytes / seconds if seconds else 0.0, (*fabric.assumptions, *notes),
+        plan.n_bytes / seconds if seconds else 0.0, tuple(proofs[i][0].seconds for i in which),
+        (*fabric.assumptions, *notes),
     )  # fmt: skip

@@ -132,6 +132,17 @@ class Phase:
             return traffic.source.tobytes(), traffic.target.tobytes(), traffic.n_bytes.tobytes()
         return id(traffic)
 
+    def listed(self, ends: int) -> Flows:
+        """Return what one repeat sends over wires among so many ranks and switches."""
+        if isinstance(self.traffic, Flows):
+            source, target, n_bytes = self.traffic.source, self.traffic.target, self.traffic.n_bytes
+        else:
+            matrix = self.n_bytes
+            source, target = np.nonzero(matrix)
+            n_bytes = matrix[source, target]
+        wire = np.flatnonzero((source != target) & (n_bytes > 0))
+        return Flows(source[wire], target[wire], n_bytes[wire], ends)
+
     def sends(self, rows: Ints, columns: Ints) -> NDArray[np.bool_]:
         """Return whether anything is sent between some pairs."""
         traffic = self.traffic

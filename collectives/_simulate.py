@@ -9,20 +9,21 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collectives._background import beside
 from collectives._cost import cost
 from collectives._filling import TIE, Filled
 from collectives._in_network import one_link
 from collectives._msccl import Algorithm
-from collectives._records import Flows, Outer, Phase, Schedule
+from collectives._records import Flows, Outer, Schedule
 from collectives._request import end_ports, fallen_through, scheduled
 from collectives._schedule import Order, Stages
 from collectives._sharing import Gates, gated, shared
-from collectives._subflows import Subflows, subflows
+from collectives._subflows import MOST, Subflows, subflows
 from collectives._timeline import PhaseTime, Timeline
 from collectives._traffic import no_path
-from topo import Fabric, Ranks, Routes, Routing, route
+from topo import Fabric, Ranks, Routes, Routing
 
-__all__ = ["simulate"]
+__all__ = ["simulate", "simulated"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -40,6 +41,7 @@ def simulate(
     algorithm: str | Algorithm | None = None,
     routing: Routing = "ecmp",
     barriers: bool = True,
+    background: ArrayLike | None = None,
     stages: Stages = None,
     root: str | int | None = None,
     channels: int | None = None,
@@ -58,6 +60,10 @@ def simulate(
     barriers : bool, optional
         Whether a phase starts when the one before has ended everywhere. If not, a rank
         sends on as soon as all it sends and receives in earlier phases has arrived.
+    background : (ranks, ranks) array, optional
+        Other jobs' steady traffic [bytes/s] from every rank of the graph (row) to every other
+        one. It goes by the same rule and has the right of way: the collective shares what
+        it leaves of every link. Where a rule splits by capacity, by that.
 
     Returns
     -------
@@ -67,7 +73,7 @@ def simulate(
     Raises
     ------
     InputError
-        As `cost`; more paths than can be listed.
+        As `cost`; more paths than can be listed; a background that fills a link.
 
     Examples
     --------
@@ -77,12 +83,17 @@ def simulate(
         routing ecmp)
     """
     graph, ranks = end_ports(graph, ranks)
-    routes = route(graph, routing)
+    routes = beside(graph, background, routing)
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
     if algorithm == "best":
-        algorithm = cost(graph, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
+        algorithm = cost(routes.fabric, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
     plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, **words)
-    phases = _phases(routes, plan)
+    return simulated(routes, plan, MOST, barriers=barriers)
+
+
+def simulated(routes: Routes, plan: Schedule, most: int, *, barriers: bool = True) -> Timeline:
+    """Simulate a schedule whose phases go over `most` paths each at most."""
+    phases = _phases(routes, plan, most)
     in_turn = barriers or not any(len(sent.source) for sent in phases)
     runs = _one_by_one(routes, phases) if in_turn else _overlapping(routes, phases)
     return _timeline(routes, plan, phases, runs, barriers)
@@ -107,31 +118,19 @@ class _Run(NamedTuple):
     carried: Floats
 
 
-def _phases(routes: Routes, plan: Schedule) -> list[_Sent]:
+def _phases(routes: Routes, plan: Schedule, most: int) -> list[_Sent]:
     """Take every phase apart into flows and paths, phases of equal traffic once."""
     known: dict[Any, _Sent] = {}
     found = []
     for phase in plan.phases:
         key = phase.key
         if key not in known:
-            known[key] = _sent(routes, plan, _flows(phase, len(plan.ranks) + len(plan.switches)))
+            known[key] = _sent(routes, plan, phase.listed(len(plan.ranks) + len(plan.switches)), most)
         found += [known[key]] * phase.repeats
     return found
 
 
-def _flows(phase: Phase, ends: int) -> Flows:
-    """List what a phase sends over wires."""
-    if isinstance(phase.traffic, Flows):
-        source, target, n_bytes = phase.traffic.source, phase.traffic.target, phase.traffic.n_bytes
-    else:
-        matrix = phase.n_bytes
-        source, target = np.nonzero(matrix)
-        n_bytes = matrix[source, target]
-    wire = np.flatnonzero((source != target) & (n_bytes > 0))
-    return Flows(source[wire], target[wire], n_bytes[wire], ends)
-
-
-def _sent(routes: Routes, plan: Schedule, flows: Flows) -> _Sent:
+def _sent(routes: Routes, plan: Schedule, flows: Flows, most: int) -> _Sent:
     fabric, (source, target) = routes.fabric, (flows.source, flows.target)
     nodes = np.concatenate([fabric.ranks[plan.ranks], plan.switches])
     if (np.maximum(source, target) >= len(plan.ranks)).any():
@@ -141,7 +140,7 @@ def _sent(routes: Routes, plan: Schedule, flows: Flows) -> _Sent:
         cut = np.flatnonzero(routes.class_between(plan.ranks[source], plan.ranks[target]) == -1)
         if len(cut):
             raise no_path(routes, plan.ranks[[source[cut[0]], target[cut[0]]]], len(cut))
-        parts = subflows(routes, plan.ranks[source], plan.ranks[target])
+        parts = subflows(routes, plan.ranks[source], plan.ranks[target], most)
     latency = np.add.reduceat(np.append(fabric.latency[parts.links], 0.0), parts.indptr)[:-1]
     return _Sent(nodes[source], nodes[target], flows.n_bytes, parts, latency)
 
@@ -222,6 +221,7 @@ def _timeline(routes: Routes, plan: Schedule, phases: list[_Sent], runs: list[_R
         phases=tuple(_phase_times(routes.fabric, phases, starts, ends)),
         flow_phase=phase, flow_source=source, flow_target=target, flow_bytes=n_bytes, flow_ends=ends,
         times=times, use=moved / passed / routes.fabric.bandwidth, loads=carried[-1] if len(times) else carried.sum(0),
+        link_kind=routes.fabric.link_kind, bandwidth=routes.fabric.bandwidth,
         routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind, n_bytes=plan.n_bytes, n_ranks=len(plan.ranks),
         assumptions=tuple(_assumptions(routes, plan)),
     )  # fmt: skip

@@ -9,13 +9,17 @@ from numpy.typing import NDArray
 
 from topo import ClassRoutes, Fabric, Fault, Hash, InputError, Routes, Via, traced
 
-__all__ = ["Subflows", "subflows"]
+__all__ = ["MOST", "Subflows", "TooManyPaths", "subflows"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 #: Paths up to which they are listed: a few GB.
 MOST = 3_000_000
+
+
+class TooManyPaths(InputError):
+    """Flows are split over more paths than were to be listed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +56,7 @@ class _Walk:
         return _Walk(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def subflows(routes: Routes, source: Ints, target: Ints) -> Subflows:
+def subflows(routes: Routes, source: Ints, target: Ints, most: int) -> Subflows:
     """Return the paths of some flows under a routing rule.
 
     Parameters
@@ -61,18 +65,20 @@ def subflows(routes: Routes, source: Ints, target: Ints) -> Subflows:
         From `topo.route`.
     source, target : (flows,) int
         Rank numbers of their ends; a path joins each two.
+    most : int
+        Paths up to which they are listed.
 
     Raises
     ------
-    InputError
-        More paths than can be listed.
+    TooManyPaths
+        There are more.
     """
     of_flow = routes.class_between(source, target)
     parts = [_none()]
     for number, routed in enumerate(routes.classes):
         flow = np.flatnonzero(of_flow == number)
         if len(flow):
-            walk = _class_walk(routes, routed, source[flow], target[flow])
+            walk = _class_walk(routes, routed, source[flow], target[flow], most)
             parts.append(replace(walk, flow=flow[walk.flow]))
     walk = _joined(parts)
     order = np.argsort(walk.flow, kind="stable")
@@ -81,40 +87,40 @@ def subflows(routes: Routes, source: Ints, target: Ints) -> Subflows:
     return Subflows(walk.flow[order], walk.share[order], indptr, links[links >= 0])
 
 
-def _class_walk(routes: Routes, routed: ClassRoutes, source: Ints, target: Ints) -> _Walk:
+def _class_walk(routes: Routes, routed: ClassRoutes, source: Ints, target: Ints, most: int) -> _Walk:
     """Return the paths of flows of one class, all at their targets."""
     if routes.hashing is not None:
-        return _hashed(routed, routes.hashing, source, target)
+        return _hashed(routed, routes.hashing, source, target, most)
     flows, ones, none = np.arange(len(source)), np.ones(len(source)), np.zeros((len(source), 0), dtype=np.intp)
     goal, at = routes.fabric.ranks[target], routes.fabric.ranks[source]
     start = _Walk(flows, routed.graph.source_group[source], at, ones, none)
     if routed.via is None:
-        return _walked(routes.fabric, routed, start, routed.graph.target_group[target], goal)
-    return _over_stops(routes.fabric, routed, routed.via, start, target)
+        return _walked(routes.fabric, routed, start, routed.graph.target_group[target], goal, most)
+    return _over_stops(routes.fabric, routed, routed.via, start, target, most)
 
 
-def _hashed(routed: ClassRoutes, hashing: Hash, source: Ints, target: Ints) -> _Walk:
+def _hashed(routed: ClassRoutes, hashing: Hash, source: Ints, target: Ints, most: int) -> _Walk:
     pairs = hashing.queue_pairs
     flow = np.repeat(np.arange(len(source)), pairs)
-    _require_few(len(flow), len(source))
+    _require_few(len(flow), len(source), most)
     links = traced(routed, source[flow], target[flow], np.tile(np.arange(pairs), len(source)), hashing.seed)
     return _Walk(flow, flow, flow, np.full(len(flow), 1 / pairs), links.astype(np.intp))
 
 
-def _over_stops(fabric: Fabric, routed: ClassRoutes, via: Via, start: _Walk, target: Ints) -> _Walk:
+def _over_stops(fabric: Fabric, routed: ClassRoutes, via: Via, start: _Walk, target: Ints, most: int) -> _Walk:
     """Walk to every stop that joins a pair and on from there; pairs that none joins go straight."""
     weight = via.weight[start.node] * via.goes_on(routed).T[target]
     drawn, goal = weight.sum(axis=1), fabric.ranks[target]
     row, stop = np.nonzero(weight)
-    _require_few(len(row), len(target))
+    _require_few(len(row), len(target), most)
     to = replace(start.of(row), flow=np.arange(len(row)), share=weight[row, stop] / drawn[row])
-    there = _walked(fabric, via.leg, to, stop, routed.graph.place[via.start[stop]])
+    there = _walked(fabric, via.leg, to, stop, routed.graph.place[via.start[stop]], most)
     on = replace(there, flow=row[there.flow], node=via.start[stop[there.flow]])
     straight = start.of(np.flatnonzero(drawn == 0))
-    return _joined([_walked(fabric, routed, walk, target, goal) for walk in (on, straight)])
+    return _joined([_walked(fabric, routed, walk, target, goal, most) for walk in (on, straight)])
 
 
-def _walked(fabric: Fabric, routed: ClassRoutes, walk: _Walk, row: Ints, goal: Ints) -> _Walk:
+def _walked(fabric: Fabric, routed: ClassRoutes, walk: _Walk, row: Ints, goal: Ints, most: int) -> _Walk:
     """Follow every share to where a flow's row of `hops` is 0; `goal` is the node of its target."""
     ways = _Ways(fabric, routed)
     at_goal, edge = np.nonzero(routed.share > 0)  # by goal, then by tail: edges are sorted by it
@@ -131,7 +137,7 @@ def _walked(fabric: Fabric, routed: ClassRoutes, walk: _Walk, row: Ints, goal: I
         part, way = _expanded(first[cell], fan[cell])
         taken = edge[way]
         begin, count = ways.of(taken, walk.place[part], goal[walk.flow[part]])
-        _require_few(int(count.sum()) + sum(len(one.flow) for one in done), len(row))
+        _require_few(int(count.sum()) + sum(len(one.flow) for one in done), len(row), most)
         again, way = _expanded(begin, count)
         part, taken, link = part[again], taken[again], ways.link[way]
         share = walk.share[part] * routed.share[row[walk.flow[part]], taken] / routed.graph.fan[taken]
@@ -183,8 +189,8 @@ def _joined(walks: list[_Walk]) -> _Walk:
     return _Walk(flow, node, place, share, np.concatenate(links))
 
 
-def _require_few(paths: int, flows: int) -> None:
-    if paths > MOST:
-        rule = f"splits {flows:,} flows over {paths:,} paths and more; {MOST:,} can be simulated"
+def _require_few(paths: int, flows: int, most: int) -> None:
+    if paths > most:
+        rule = f"splits {flows:,} flows over {paths:,} paths and more; {most:,} can be simulated"
         cure = "Take fewer ranks, a routing that splits less (single, hash), or `cost`, which lists no paths."
-        raise InputError(Fault("routing", f"{paths:,} paths", rule, cure))
+        raise TooManyPaths(Fault("routing", f"{paths:,} paths", rule, cure))

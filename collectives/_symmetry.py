@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from topo import Fabric
 
-__all__ = ["Classes", "classes_of", "members", "numbered", "refine", "told_apart"]
+__all__ = ["Classes", "classes_of", "members", "numbered", "refine", "tied", "told_apart"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -46,7 +46,7 @@ def classes_of(fabric: Fabric, ranks: Ints) -> Classes:
     part[fabric.ranks[ranks]] = 1
     planes = {row: k for k, row in enumerate(dict.fromkeys(fabric.plane_lanes))}
     stands_for = np.array([planes[row] for row in fabric.plane_lanes])
-    node = numbered(fabric.node_kind, fabric.forwards, part, stands_for)
+    node = numbered(fabric.node_kind, fabric.forwards, fabric.reduces, fabric.multicasts, part, stands_for)
     link = numbered(fabric.bandwidth, fabric.latency, fabric.link_kind, fabric.lanes)
     if len(fabric.labels) * len(fabric.source) <= _MOST:
         node, link = _by_pairs(node, link, fabric.source, fabric.target)
@@ -60,13 +60,20 @@ def told_apart(alike: Classes, fabric: Fabric, ranks: Ints, traffic: Floats) -> 
         return alike
     i, j = np.nonzero(traffic)
     ends = fabric.ranks[ranks]
-    tail, head = np.concatenate([fabric.source, ends[i]]), np.concatenate([fabric.target, ends[j]])
-    sizes = alike.link.max(initial=-1) + 1 + numbered(traffic[i, j])
-    node, kind = alike.node, np.concatenate([alike.link, sizes])
-    if len(node) * len(kind) <= _MOST_OFTEN:
-        node, kind = _by_pairs(node, kind, tail, head)
-    node = refine(node, tail, head, kind)
-    return _refined(fabric, node, kind[: len(fabric.source)])
+    return tied(alike, fabric, ends[i], ends[j], numbered(traffic[i, j]))
+
+
+def tied(alike: Classes, fabric: Fabric, tail: Ints, head: Ints, kind: Ints) -> Classes:
+    """Return finer classes, in which nodes also differ by ties of some kinds from one to another."""
+    if not len(tail):
+        return alike
+    kinds = np.concatenate([alike.link, alike.link.max(initial=-1) + 1 + kind])
+    tail, head = np.concatenate([fabric.source, tail]), np.concatenate([fabric.target, head])
+    node = alike.node
+    if len(node) * len(kinds) <= _MOST_OFTEN:
+        node, kinds = _by_pairs(node, kinds, tail, head)
+    node = refine(node, tail, head, kinds)
+    return _refined(fabric, node, kinds[: len(fabric.source)])
 
 
 def _refined(fabric: Fabric, node: Ints, link: Ints) -> Classes:

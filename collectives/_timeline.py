@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives._results import plain
+from topo import EDGE_KINDS
 from topo.units import format_quantity
 
-__all__ = ["PhaseTime", "Timeline"]
+__all__ = ["ClassUse", "PhaseTime", "Timeline"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -38,6 +39,22 @@ class PhaseTime:
     n_subflows: int
 
 
+@dataclass(frozen=True, eq=False)
+class ClassUse:
+    """How busy the links of one class are, interval by interval.
+
+    Attributes
+    ----------
+    mean : (intervals,) float
+        Part of the bandwidth of all its links that is in use.
+    most : (intervals,) float
+        That of its busiest link in each interval.
+    """
+
+    mean: Floats
+    most: Floats
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Timeline:
     """A collective simulated with max-min fair sharing.
@@ -61,8 +78,10 @@ class Timeline:
         Ends of the intervals in which link use is given [s]; from 0 to the first, and so on.
     use : (samples, links) float
         Part of every directed link's bandwidth that is in use, averaged over the interval.
-    loads : (links,) float
-        Bytes over every directed link of the routes' fabric [bytes].
+    link_kind : (links,) int
+        Index into `topo.EDGE_KINDS`.
+    bandwidth, loads : (links,) float
+        What every directed link can carry [bytes/s]; bytes over every directed link of the routes' fabric [bytes].
     routing, algorithm, kind : str
         Rule, algorithm and collective.
     n_bytes : float
@@ -85,6 +104,8 @@ class Timeline:
     flow_ends: Floats
     times: Floats
     use: Floats
+    link_kind: Ints
+    bandwidth: Floats
     loads: Floats
     routing: str
     algorithm: str
@@ -101,6 +122,30 @@ class Timeline:
             f"{'with' if self.barriers else 'without'} barriers, {len(self.flow_ends)} flows on {paths} paths, "
             f"routing {self.routing})"
         )
+
+    def finish(self, *parts: float) -> list[float]:
+        """Return by when such parts of all flows have arrived, 0.5 for half of them [s]; none of none."""
+        if not len(self.flow_ends):
+            return []
+        found: list[float] = np.quantile(self.flow_ends, parts, method="inverted_cdf").tolist()
+        return found
+
+    def intervals(self, n: int) -> tuple[Floats, dict[str, ClassUse]]:
+        """Return the ends of n equal intervals [s] and how busy the links of every class are in each."""
+        if not len(self.times):
+            return np.zeros(0), {}
+        known = np.concatenate([[0.0], self.times])
+        busy = np.concatenate([np.zeros((1, len(self.loads))), np.cumsum(self.use * np.diff(known)[:, None], axis=0)])
+        ends = np.linspace(0.0, self.times[-1], n + 1)
+        after = np.clip(np.searchsorted(known, ends), 1, len(self.times))
+        part = ((ends - known[after - 1]) / (known[after] - known[after - 1]))[:, None]
+        use = np.diff(busy[after - 1] * (1 - part) + busy[after] * part, axis=0) / np.diff(ends)[:, None]
+        found = {}
+        for number in np.unique(self.link_kind).tolist():
+            mine = np.flatnonzero(self.link_kind == number)
+            mean = use[:, mine] @ self.bandwidth[mine] / self.bandwidth[mine].sum()
+            found[EDGE_KINDS[number]] = ClassUse(mean, use[:, mine].max(axis=1))
+        return ends[1:], found
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, SI units, field names as keys (arrays over flows and links left out)."""

@@ -1,10 +1,14 @@
 from ._bound import ExpertLayerBound as ExpertLayerBound
 from ._bound import WidthCurve as WidthCurve
 from ._bound import expert_layer_bound as expert_layer_bound
+from ._failures import BoundFailure as BoundFailure
+from ._failures import BoundFailures as BoundFailures
+from ._failures import bound_failures as bound_failures
 from ._solve import OBJECTIVES as OBJECTIVES
 from ._solve import Solution as Solution
 from ._solve import solve as solve
 from ._widths import OVERLAPS as OVERLAPS
 from ._widths import Terms as Terms
 from ._widths import WidthSteps as WidthSteps
+from ._widths import width_brackets as width_brackets
 from ._widths import width_steps as width_steps

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
-from collectives import Outer, cost
+from collectives import Bracket, Outer, bracket, cost
 from serving import (
     DTYPE_BYTES,
     Model,
@@ -28,7 +30,7 @@ from serving.laws import expected_experts_hit
 from topo import Fabric, Fault, InputError, Routes, route, suggest
 from topo.units import format_quantity
 
-__all__ = ["OVERLAPS", "Terms", "WidthStep", "WidthSteps", "width_steps"]
+__all__ = ["OVERLAPS", "Terms", "WidthStep", "WidthSteps", "width_brackets", "width_steps"]
 
 #: How operations share time; see Terms.
 OVERLAPS = ("none", "full")
@@ -138,12 +140,44 @@ def width_steps(
     return WidthSteps(routes, model, workload, tuple(WidthStep(routes, model, workload, width) for width in widths))
 
 
+def width_brackets(steps: WidthSteps, width: int) -> dict[str, Bracket]:
+    """Return between which times dispatch and combine of one layer over a width lie.
+
+    Parameters
+    ----------
+    steps : WidthSteps
+        From `width_steps`.
+    width : int
+        GPUs of the group.
+
+    Returns
+    -------
+    dict
+        Operation -> `collectives.Bracket`.
+
+    Examples
+    --------
+    >>> import topo, serving
+    >>> work = serving.Workload(batch_per_gpu=114)
+    >>> steps = width_steps(topo.load("gb200-nvl72"), serving.load_model("deepseek-v3"), work)
+    >>> width_brackets(steps, 72)["dispatch"]
+    Bracket(8.023 us <= 8.023 us <= 8.023 us, gap 0 %: all_to_all_v)
+    """
+    routes, step = steps.routes, steps.steps[width - 1]
+    return {
+        name: bracket(routes.fabric, "all_to_all_v", traffic, ranks=step.group, routing=routes)
+        for name, traffic in step.traffic().items()
+    }
+
+
 class WidthStep:
     """A group of one width: its step but for the routed experts, and what those add."""
 
-    def __init__(self, routes: Routes, model: Model, workload: Workload, width: int) -> None:
-        self.model, self.workload, self.width = model, workload, width
-        self.group = routes.fabric.group(width)
+    def __init__(
+        self, routes: Routes, model: Model, workload: Workload, width: int, free: NDArray[np.bool_] | None = None
+    ) -> None:
+        self.routes, self.model, self.workload, self.width = routes, model, workload, width
+        self.group = routes.fabric.group(width, free)
         self.domains = len(np.unique(routes.fabric.rank_domain[self.group]))
         self.batch = workload.batch_of(width)
         self.chip = chip_numbers(routes.fabric, self.group)
@@ -155,7 +189,25 @@ class WidthStep:
         self.usable = self.chip.hbm_bytes * (1 - workload.hbm_reserve)
         room = self.usable - resident_bytes(model, layers) - kv_bytes(model, workload, layers) * heaviest
         self.slots = max(0, math.floor(room / (model.expert_bytes * model.n_moe_layers)))
-        self.all_to_all, self.remote_share, self.scale_out_wires = self.network(routes)
+
+    @cached_property
+    def _wires(self) -> tuple[float, float, float]:
+        return self.network(self.routes)
+
+    @property
+    def all_to_all(self) -> float:
+        """Dispatch and combine of all layers [s]."""
+        return self._wires[0]
+
+    @property
+    def remote_share(self) -> float:
+        """Share of copies that leaves its domain."""
+        return self._wires[1]
+
+    @property
+    def scale_out_wires(self) -> float:
+        """Transfer time on scale-out links within the all-to-all [s]."""
+        return self._wires[2]
 
     def network(self, routes: Routes) -> tuple[float, float, float]:
         """Return dispatch and combine of all layers [s] and the share of copies that leaves its domain.
@@ -163,16 +215,21 @@ class WidthStep:
         Last, the transfer time on scale-out links within the first [s]: at f times the
         scale-out bandwidth the all-to-all takes at least this over f.
         """
-        model, work = self.model, self.workload
-        copies, each = self.batch * float(model.top_k), np.full(self.width, model.hidden_size / self.width)
-        seconds, remote, wires = 0.0, 0.0, 0.0
-        dispatch = Outer(copies, each * DTYPE_BYTES[work.dispatch_dtype])
-        combine = Outer(each * DTYPE_BYTES[work.combine_dtype], copies)
-        for traffic in (dispatch, combine):
+        seconds, remote, wires, layers = 0.0, 0.0, 0.0, self.model.n_moe_layers
+        for traffic in self.traffic().values():
             result = cost(routes.fabric, "all_to_all_v", traffic, ranks=self.group, routing=routes)
             seconds, remote = seconds + result.seconds, result.remote_share
             wires += result.bandwidth_seconds if result.bottleneck_kind == "scale-out" else 0.0
-        return seconds * model.n_moe_layers, remote, wires * model.n_moe_layers
+        return seconds * layers, remote, wires * layers
+
+    def traffic(self) -> dict[str, Outer]:
+        """Return what one layer sends."""
+        model, work = self.model, self.workload
+        copies, each = self.batch * float(model.top_k), np.full(self.width, model.hidden_size / self.width)
+        return {
+            "dispatch": Outer(copies, each * DTYPE_BYTES[work.dispatch_dtype]),
+            "combine": Outer(each * DTYPE_BYTES[work.combine_dtype], copies),
+        }
 
     def seconds(self, n: int, overlap: str, all_to_all: float | None = None) -> float:
         """Return the step time with n experts of every layer on each GPU [s]."""
@@ -196,12 +253,12 @@ class WidthStep:
         """Whether n experts per GPU keep the budget, rounding aside."""
         return self.seconds(n, terms.overlap, all_to_all) <= terms.budget * (1 + 1e-12)
 
-    def most(self, terms: Terms) -> int:
+    def most(self, terms: Terms, all_to_all: float | None = None) -> int:
         """Return the most whole experts per GPU within memory and budget; time only grows with their number."""
         low, high = 0, self.slots
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.keeps(middle, terms) else (low, middle - 1)
+            low, high = (middle, high) if self.keeps(middle, terms, all_to_all) else (low, middle - 1)
         # A layer of fewer experts than a token goes to is none.
         return low if low * self.width >= self.model.top_k else 0
 

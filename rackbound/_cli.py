@@ -16,10 +16,12 @@ from rackbound import (
     _failures_command,
     _join_command,
     _read_command,
+    _simulate_command,
     _step_command,
 )
+from rackbound._brackets import told
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
-from rackbound._graphs import fabric_of
+from rackbound._graphs import fabric_of, graph_of
 from rackbound._options import (
     Batch,
     BatchPerGpu,
@@ -52,6 +54,7 @@ app.command()(_cost_command.cost)
 app.command()(_read_command.read)
 app.command()(_join_command.join)
 app.command()(_failures_command.failures)
+app.command()(_simulate_command.simulate)
 app.command()(_step_command.step)
 app.command()(_catalogue_commands.doctor)
 
@@ -82,10 +85,14 @@ def bound(
     domains: Domains = None,
     overlap: Overlap = "none",
     settings: Settings = None,
+    failures: Annotated[bool, typer.Option("--failures", help="Fail each NIC, switch chip and tray in turn.")] = False,
+    out: Annotated[
+        str | None, typer.Option(help="With --failures: folder for figure and JSON.  [default: none]")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Find the largest expert layer of a model's kind on a design."""
-    from placement import Terms, expert_layer_bound
+    from placement import Terms, expert_layer_bound, width_brackets, width_steps
     from serving import load_model
 
     work, loaded, terms, fabric = together(
@@ -94,18 +101,24 @@ def bound(
         lambda: Terms(budget_seconds(budget), overlap),
         lambda: fabric_of(design, domains, DOMAINS, overrides_of(settings)),
     )
-    result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap)
+    inputs = {
+        "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
+        "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap,
+        "settings": overrides_of(settings),
+    }  # fmt: skip
+    if failures or out is not None:
+        graph = graph_of(design, domains, DOMAINS, overrides_of(settings))
+        _failures_command.bound_failures(graph, loaded, work, terms, inputs, out, as_json)
+        return
+    steps = width_steps(fabric, loaded, work)
+    result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap, steps=steps)
+    held = width_brackets(steps, result.width) if result.width else {}
     if as_json:
-        inputs = {
-            "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-            "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap,
-            "settings": overrides_of(settings),
-        }  # fmt: skip
-        emit_json(envelope("bound/1", inputs, result.assumptions, result.to_dict()))
+        emit_json(envelope("bound/1", inputs, result.assumptions, result.to_dict() | {"brackets": told(held)}))
         return
     from rackbound._reports import bound_report
 
-    bound_report(fabric, loaded, work, result)
+    bound_report(fabric, loaded, work, result, held)
 
 
 @app.command()
@@ -128,7 +141,7 @@ def place(
     """Place layers on stages and experts on GPUs, with a proven bound."""
     from placement import solve
     from rackbound._reports import place_report, read_loads
-    from serving import Layout, load_model
+    from serving import Layout, load_model, step_brackets
     from topo.units import parse_quantity
 
     work, loaded, fabric, asked, limit = together(
@@ -143,6 +156,7 @@ def place(
         one_domain = int(fabric.domain_sizes.max()) if loaded.is_moe else 1
         layout = Layout(one_domain if ep is None else ep, pp=1 if pp is None else pp)
     result = solve(fabric, loaded, work, expert_load=asked, layout=layout, time_limit=limit)
+    held = step_brackets(fabric, loaded, work, layout=result.layout, plan=result.plan, expert_load=asked)
     if as_json:
         inputs = {
             "design": design, "model": model, "ep": ep, "pp": pp, "loads": loads, "batch": batch,
@@ -150,9 +164,9 @@ def place(
             "time_limit": limit,
             "settings": overrides_of(settings),
         }  # fmt: skip
-        emit_json(envelope("place/1", inputs, result.step.assumptions, result.to_dict()))
+        emit_json(envelope("place/1", inputs, result.step.assumptions, result.to_dict() | {"brackets": told(held)}))
         return
-    place_report(design, len(fabric.domain_sizes), loaded, result)
+    place_report(design, len(fabric.domain_sizes), loaded, result, held)
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rackbound._brackets import spread
 from rackbound._expect import nccl_tests
 from rackbound._graphs import compared, graph_of, part_with, ranks_on
 from rackbound._options import (
@@ -15,6 +16,7 @@ from rackbound._options import (
     Nodes,
     OneDomain,
     Pipelined,
+    QueuePairs,
     Routing,
     Settings,
     Suggest,
@@ -53,6 +55,7 @@ def cost(
     algorithm: Algorithm = None,
     pipelined: Pipelined = None,
     routing: Routing = "ecmp",
+    queue_pairs: QueuePairs = None,
     tokens: Annotated[float | None, typer.Option(help="moe_: tokens of every rank.")] = None,
     hidden: Annotated[int | None, typer.Option(help="moe_: elements of a token.")] = None,
     top_k: Annotated[int | None, typer.Option(help="moe_: experts a token goes to.")] = None,
@@ -71,6 +74,7 @@ def cost(
     as_json: Json = False,
 ) -> None:
     """Cost a collective on a design, hop by hop."""
+    from collectives import bracket
     from collectives import cost as costed
     from collectives import sensitivity as sensed
 
@@ -80,7 +84,7 @@ def cost(
         lambda: _size(kind, n_bytes, asked, expect),
         lambda: graph_of(design, domains, 1, overrides_of(settings)),
         lambda: _algorithm(kind, algorithm, copies),
-        lambda: routing_of(routing),
+        lambda: routing_of(routing, queue_pairs),
         lambda: _require_known(expect),
     )
     team, taken, better = ranks_on(graph, ranks, nodes, suggest, free)
@@ -88,6 +92,9 @@ def cost(
     words: dict[str, Any] = {"algorithm": chosen, "pipelined": pipelined, "routing": rule}
     found = sensed(fabric, kind, size, ranks=team, **words) if sensitivity else None
     result = found.cost if found else costed(fabric, kind, size, ranks=team, **words)
+    played: dict[str, Any] = {"ranks": team, "algorithm": result.algorithm if chosen == "best" else chosen}
+    held = bracket(fabric, kind, size, pipelined=pipelined, routing=rule, **played)
+    held, hashed = spread(held, rule, fabric, kind, size, **played)
     rival = None
     if taken is not None and better is not None:
         near = nodelist(graph, better)
@@ -100,9 +107,12 @@ def cost(
             "design": design, "kind": kind, "bytes": size if isinstance(size, float) else None,
             "domains": len(fabric.domain_sizes), "ranks": ranks, "nodes": taken, "suggest": suggest, "free": free,
             "algorithm": algorithm or copies, "pipelined": pipelined, "routing": routing,
+            "queue_pairs": queue_pairs,
             "moe": asked if kind in _MOE else None, "expect": expect, "settings": overrides_of(settings),
         }  # fmt: skip
         results = result.to_dict() | {
+            "bracket": held.to_dict(),
+            "hash": hashed.to_dict() if hashed else None,
             "suggested": rival,
             "sensitivity": found.to_dict() if found else None,
             "expected": expected.to_dict() if expected else None,
@@ -113,7 +123,7 @@ def cost(
 
     if expected:
         expect_report(design, len(fabric.domain_sizes), result, expected)
-    cost_report(design, len(fabric.domain_sizes), result, found)
+    cost_report(design, len(fabric.domain_sizes), result, found, held, hashed)
     if taken is not None:
         nodes_report(taken, rival)
 

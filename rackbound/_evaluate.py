@@ -12,12 +12,13 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import Cost, cost, plain
+from collectives import Bracket, Cost, cost, plain
 from placement import ExpertLayerBound, Solution, Terms, WidthSteps, expert_layer_bound, solve, width_steps
+from rackbound._brackets import told
 from rackbound._defaults import BATCH_PER_GPU, BUDGET, CONTEXT, DOMAINS
 from rackbound._graphs import graph_of
 from rackbound._sentences import bandwidth_flip, binding_sentence, budget_flip, compared, summary_sentence
-from serving import DTYPE_BYTES, Layout, Model, Step, Workload, load_model, step
+from serving import DTYPE_BYTES, Layout, Model, Step, Workload, load_model, step, step_brackets
 from topo import Fabric, Fault, InputError, Routes, route, together
 from topo.units import parse_quantity
 
@@ -79,6 +80,8 @@ class DesignAnswer:
         None for a dense model.
     dispatch : Cost or None
         Dispatch of one layer over all ranks, for the picture of the topology.
+    brackets : dict
+        Operation of `step` -> between which times its collective lies, of the slowest layer.
     summary, binding : str
         The first line, and a sentence on what binds.
     flips : tuple of str
@@ -99,6 +102,7 @@ class DesignAnswer:
     placement: Solution
     curve: StepCurve | None
     dispatch: Cost | None
+    brackets: dict[str, Bracket]
     summary: str
     binding: str
     flips: tuple[str, ...]
@@ -109,10 +113,10 @@ class DesignAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, SI units, field names as keys."""
-        own = plain(self, leave_out=("bound", "placement", "dispatch"))
+        own = plain(self, leave_out=("bound", "placement", "dispatch", "brackets"))
         dispatch = self.dispatch.to_dict() if self.dispatch else None
         rest = {"bound": self.bound.to_dict(), "placement": self.placement.to_dict(), "dispatch": dispatch}
-        result: dict[str, Any] = own | rest
+        result: dict[str, Any] = own | rest | {"brackets": told(self.brackets)}
         return result
 
 
@@ -255,7 +259,9 @@ class _Question:
             bound=bound, ratio=ratio, within_bound=None if ratio is None else ratio >= 1,
             domain_size=int(fabric.domain_sizes.max()), n_ranks=fabric.n_ranks, step=own,
             placement=placed, curve=_curve(own_steps) if model.is_moe else None,
-            dispatch=self._dispatch(routes), summary=summary_sentence(name, model, bound),
+            dispatch=self._dispatch(routes),
+            brackets=step_brackets(fabric, model, self.workload, layout=own.layout, routing=routes),
+            summary=summary_sentence(name, model, bound),
             binding=binding_sentence(name, bound, own, placed), flips=flips, assumptions=own.assumptions,
         )  # fmt: skip
 

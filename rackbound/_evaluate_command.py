@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from placement import Terms
+from rackbound._brackets import brackets_report
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
 from rackbound._evaluate import DesignAnswer, Evaluation
 from rackbound._evaluate import evaluate as evaluated
@@ -110,6 +111,8 @@ def _report(answer: Evaluation) -> None:
     say()
     for one in answer.designs:
         say(one.binding)
+    held = {f"{one.design}: {name}": found for one in answer.designs for name, found in one.brackets.items()}
+    brackets_report(held, "Collectives of one layer of its own step")
     for one in answer.designs:
         say(f"\nWhere {one.design} flips:")
         for flip in one.flips or ("nowhere: a dense model has no expert layer",):

@@ -1,10 +1,12 @@
-"""The command `rackbound failures`: what each failure costs a collective, and which is the worst."""
+"""The commands `rackbound failures` and `bound --failures`: what each failure costs, and which is the worst."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import networkx as nx
 import typer
 
 from collectives import Failure, Failures, read_algorithm
@@ -17,7 +19,15 @@ from rackbound._reports import assumed
 from topo import together
 from topo.units import format_quantity, parse_quantity
 
-__all__ = ["failures"]
+if TYPE_CHECKING:
+    from placement import BoundFailure, Terms
+    from serving import Model, Workload
+
+__all__ = ["bound_failures", "failures"]
+
+
+#: Rows shown of a table; under rules that symmetry does not bind there may be thousands.
+_MOST_ROWS = 40
 
 
 def failures(
@@ -34,7 +44,7 @@ def failures(
     out: Annotated[str | None, typer.Option(help="Folder for the figure and failures.json.  [default: none]")] = None,
     as_json: Json = False,
 ) -> None:
-    """Fail every link, lane, NIC and switch in turn and cost a collective without it."""
+    """Fail every link, lane, NIC, switch and tray in turn and cost a collective without it."""
     overrides = overrides_of(settings)
     checks = [partial(require_folder, out)] if out is not None else []
     size, graph, chosen, rule = together(
@@ -51,7 +61,9 @@ def failures(
     }  # fmt: skip
     whole = envelope("failures/1", inputs, found.assumptions, found.to_dict())
     if out is not None:
-        _write(out, design, found, whole)
+        from figures import draw_failures
+
+        _write(out, draw_failures(found, name=design), whole)
     if as_json:
         emit_json(whole)
         return
@@ -62,35 +74,113 @@ def _report(design: str, found: Failures) -> None:
     size, time = format_quantity(found.n_bytes, "bytes"), format_quantity(found.seconds, "seconds")
     say(f"{found.kind} of {size} over {found.n_ranks} ranks of {design}: {time} with nothing failed")
     if found.worst is not None:
-        say(f"  worst single failure: {found.worst.name}: {_effect(found.worst)}")
+        say(f"  worst of {found.n_parts:,} single failures: {found.worst.name}: {_effect(found.worst)}")
     say(f"  routing {found.routing}, algorithm {found.algorithm}\n")
-    columns = ("failed", "alike", "time", "loss", "binds then")
-    for title, rows in (("Single failures", found.singles), (f"Double failures, seed {found.seed}", found.doubles)):
-        if rows:
-            show_table(title, columns, [_row(one) for one in rows])
+    columns = ("failed", "alike", "time", "loss", "then")
+    _show_worst("Single failures", columns, [_row(found, one) for one in found.singles])
+    if found.doubles:
+        rows = [_row(found, one) for one in found.doubles]
+        _show_worst("Double failures", (columns[0], *columns[2:]), [(row[0], *row[2:]) for row in rows])
+        say(_sample(found))
     assumed(found.assumptions)
 
 
-def _row(one: Failure) -> tuple[str, str, str, str, str]:
-    if one.unreachable:
-        return one.name, f"{one.alike:,}", "never", f"{one.unreachable:,} pairs cut off", f"first {one.pairs[0]}"
-    return one.name, f"{one.alike:,}", format_quantity(one.seconds, "seconds"), _loss(one.loss), one.bottleneck
+def _show_worst(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    show_table(title, columns, rows[:_MOST_ROWS])
+    if len(rows) > _MOST_ROWS:
+        say(f"and {len(rows) - _MOST_ROWS:,} more that are no worse: --json has all\n")
+
+
+def _sample(found: Failures) -> str:
+    """Return what a sample of double failures says of all of them."""
+    low, high = found.stopping_doubles or (0.0, 1.0)
+    if not found.worse_doubles:
+        return f"These are all: {100 * low:.3g} % stop the collective."
+    return (f"{len(found.doubles):,} of {found.n_doubles:,}, seed {found.seed}. With 95 % confidence {100 * low:.2g} "
+            f"to {100 * high:.2g} % of all stop the collective,\n"
+            f"and fewer than {100 * found.worse_doubles:.2g} % are worse than the worst here.")  # fmt: skip
+
+
+def _row(found: Failures, one: Failure) -> tuple[str, str, str, str, str]:
+    if one.stopped:
+        return one.name, f"{one.alike:,}", "never", one.stopped, _first(one)
+    other = "" if one.algorithm == found.algorithm else f" ({one.algorithm})"
+    lost = f"{one.dropped:,} rank{'s' * (one.dropped > 1)} fewer; " if one.dropped else ""
+    lost += f"{one.unreachable:,} pairs without a path, {_first(one)}" if one.unreachable else one.bottleneck
+    time = f"{format_quantity(one.seconds, 'seconds')}{other}"
+    return one.name, f"{one.alike:,}", time, _loss(one.loss), lost
 
 
 def _effect(one: Failure) -> str:
-    if one.unreachable:
-        return f"{one.unreachable:,} pairs have no path, the first {one.pairs[0]}"
-    return f"{format_quantity(one.seconds, 'seconds')}, {_loss(one.loss)}"
+    if one.stopped:
+        return f"never done: {one.stopped}{', ' if one.pairs else ''}{_first(one)}"
+    time = f"{format_quantity(one.seconds, 'seconds')}, {_loss(one.loss)}"
+    if not one.instead:
+        return time
+    lost = f"{one.unreachable:,} pairs without a path, {_first(one)}; " if one.pairs else ""
+    return f"{lost}{one.algorithm} takes {time}"
+
+
+def _first(one: Failure) -> str:
+    return f"first {one.pairs[0]}" if one.pairs else ""
 
 
 def _loss(loss: float) -> str:
     return "none" if loss == 0 else f"{'+' if loss > 0 else '-'}{format_quantity(abs(loss), 'seconds')}"
 
 
-def _write(out: str, design: str, found: Failures, whole: dict[str, Any]) -> None:
+def bound_failures(
+    graph: nx.Graph[str], model: Model, work: Workload, terms: Terms, inputs: dict[str, Any], out: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Find what each failed NIC, switch chip and tray leaves of the largest expert layer."""
+    from placement import bound_failures as failed
+
+    if out is not None:
+        require_folder(out)
+    found = failed(graph, model, work, step_budget=terms.budget, overlap=terms.overlap)
+    whole = envelope("bound-failures/1", inputs, found.assumptions, found.to_dict())
+    if out is not None and found.worst is not None:
+        from figures import draw_bound_failures
+
+        _write(out, draw_bound_failures(found, name=inputs["design"]), whole)
+    if as_json:
+        emit_json(whole)
+        return
+    where = f"{model.name} on {inputs['design']} x {inputs['domains']}"
+    if found.worst is None:
+        say(f"{where}: {found.status}: {found.binding}")
+    else:
+        size = format_quantity(found.n_bytes, "bytes")
+        say(
+            f"{where}: at most {found.n_experts:,} experts ({size} a layer) over {found.width} GPUs with nothing failed"
+        )
+        say(f"  worst of {found.n_parts:,} single failures: {found.worst.kind} {found.worst.name}: "
+            f"{_layer(found.worst)}, {_fewer(found.worst)}")  # fmt: skip
+        say(f"  then bound by {found.worst.binding}\n" if found.worst.n_experts else "")
+        columns = ("failed", "alike", "GPUs lost", "largest layer", "bytes", "experts lost", "in any domain")
+        _show_worst("Single failures", columns, [_layer_row(one) for one in found.singles])
+    assumed(found.assumptions)
+
+
+def _layer(one: BoundFailure) -> str:
+    return f"{one.n_experts:,} over {one.width}" if one.n_experts else "none"
+
+
+def _fewer(one: BoundFailure) -> str:
+    return f"{one.loss:,} experts fewer" if one.loss > 0 else "none lost"
+
+
+def _layer_row(one: BoundFailure) -> tuple[str, ...]:
+    lost = f"{one.loss:,}" if one.loss else "none"
+    spare = f"{one.elsewhere[0]:,} over {one.elsewhere[1]}" if one.elsewhere[0] > one.n_experts else "the same"
+    size = format_quantity(one.n_bytes, "bytes")
+    return f"{one.kind} {one.name}", f"{one.alike:,}", str(one.dropped or "none"), _layer(one), size, lost, spare
+
+
+def _write(out: str, axes: Any, whole: dict[str, Any]) -> None:
     import figures
 
-    axes = figures.draw_failures(found, name=design)
     with whole_folder(out) as folder:
         figures.save(axes, folder / "failures")
         (folder / "failures.json").write_text(dumped(whole), encoding="utf-8")

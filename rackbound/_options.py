@@ -10,12 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from rackbound._defaults import BATCH_PER_GPU
-from topo import RULES, Fault, InputError, Tables, read
+from topo import RULES, Fault, Hash, InputError, Tables, read
 from topo.units import parse_quantity
 
 __all__ = [
     "Algorithm", "Assume", "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Free", "Json", "ModelName", "Nodes",
-    "OneDomain", "Overlap", "Pipelined", "Routing", "Settings", "Suggest", "assumptions_of", "budget_seconds",
+    "OneDomain", "Overlap", "Pipelined", "QueuePairs", "Routing", "Settings", "Suggest", "assumptions_of",
+    "budget_seconds",
     "overrides_of", "routing_of", "workload_of",
 ]  # fmt: skip
 
@@ -64,6 +65,7 @@ Routing = Annotated[
         help="Rule: ecmp, even, paths, single, dor, dragonfly, valiant, hash (seed 0); or a file of forwarding tables."
     ),
 ]
+QueuePairs = Annotated[int | None, typer.Option(help="hash: flows that share the bytes of a pair.  [default: 1]")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, SI units.")]
 Settings = Annotated[
     list[str] | None,
@@ -109,8 +111,13 @@ def overrides_of(settings: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def routing_of(text: str) -> str | Tables:
-    """Return the rule of --routing, or the forwarding tables of the file it names."""
+def routing_of(text: str, queue_pairs: int | None = None, seed: int | None = None) -> str | Hash | Tables:
+    """Return the rule of --routing, --queue-pairs and --seed, or the forwarding tables of the file it names."""
+    if text == "hash":
+        return Hash(0 if seed is None else seed, 1 if queue_pairs is None else queue_pairs)
+    for option, value in (("--queue-pairs", queue_pairs), ("--seed", seed)):
+        if value is not None:
+            raise InputError(Fault(option, value, "is for --routing hash", "Leave it out, or take that rule."))
     if text in RULES or not Path(text).is_file():
         return text
     found = read(text)

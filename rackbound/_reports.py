@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from collectives import Cost, Sensitivity
+from collectives import Bracket, Cost, HashTimes, Sensitivity
 from placement import ExpertLayerBound, Solution
+from rackbound._brackets import bracket_report, brackets_report, hash_report
 from rackbound._expect import Expectation
 from rackbound._output import say, show_table
 from rackbound._sentences import bandwidth_flip
@@ -44,8 +45,10 @@ def expect_report(design: str, domains: int, cost: Cost, expected: Expectation) 
     say()
 
 
-def cost_report(design: str, domains: int, cost: Cost, sensitivity: Sensitivity | None = None) -> None:
-    """Print time, bound and load of a collective, and what faster links would save."""
+def cost_report(
+    design: str, domains: int, cost: Cost, sensitivity: Sensitivity | None, held: Bracket, hashed: HashTimes | None
+) -> None:
+    """Print time, bound and load of a collective, its bracket, and what faster links would save."""
     time, size = format_quantity(cost.seconds, "seconds"), format_quantity(cost.n_bytes, "bytes")
     say(f"{cost.kind} of {size} over {cost.n_ranks} ranks of {design} x {domains}: {time}")
     say(f"  bound by {cost.bottleneck_kind} {cost.bottleneck}: {format_quantity(cost.bandwidth_seconds, 'seconds')}"
@@ -68,6 +71,9 @@ def cost_report(design: str, domains: int, cost: Cost, sensitivity: Sensitivity 
     for kind, saved in sensitivity.saved.items() if sensitivity else ():
         say(f"  1 % more {kind} bandwidth saves {format_quantity(saved / 100, 'seconds')}"
             f" ({saved / cost.seconds if cost.seconds else 0.0:.3g} % of the time)")  # fmt: skip
+    if hashed:
+        hash_report(hashed)
+    bracket_report(held)
     assumed(cost.assumptions)
 
 
@@ -87,9 +93,10 @@ def _leaves(n: int) -> str:
 
 
 def step_report(
-    design: str, domains: int, model: Model, workload: Workload, step: Step, racks: list[dict[str, Any]] | None = None
-) -> None:
-    """Print parts, memory and rate of a step, and one rack against two."""
+    design: str, domains: int, model: Model, workload: Workload, step: Step, held: Mapping[str, Bracket],
+    racks: list[dict[str, Any]] | None,
+) -> None:  # fmt: skip
+    """Print parts, memory and rate of a step, its collectives' brackets, and one rack against two."""
     low, mid, high = (format_quantity(step.times[name], "seconds") for name in ("lower", "two_batch", "serial"))
     more = repr(step.layout).partition(f"pp={step.layout.pp}")[2].removesuffix(")")
     layout = f"EP {step.layout.ep}, PP {step.layout.pp}{more}"
@@ -120,6 +127,7 @@ def step_report(
           *(format_quantity(s, "seconds") for s in (part.compute_seconds, part.memory_seconds, part.network_seconds)))
          for part in step.parts),
     )  # fmt: skip
+    brackets_report(held)
     assumed(step.assumptions)
 
 
@@ -139,7 +147,9 @@ def _racks(racks: list[dict[str, Any]] | None) -> Iterable[str]:
            f"then bound by {two['binding']}, its wires by {two['binding_link']}")  # fmt: skip
 
 
-def bound_report(fabric: Fabric, model: Model, workload: Workload, bound: ExpertLayerBound) -> None:
+def bound_report(
+    fabric: Fabric, model: Model, workload: Workload, bound: ExpertLayerBound, held: Mapping[str, Bracket]
+) -> None:
     """Print the bound, where it lies and where it flips."""
     budget = format_quantity(bound.step_budget, "seconds")
     asked = f"{workload.batch_policy}, context {workload.context}, budget {budget}, overlap {bound.overlap}"
@@ -153,6 +163,7 @@ def bound_report(fabric: Fabric, model: Model, workload: Workload, bound: Expert
         say(f"  best within one domain: {_best(bound.one_domain)}; over several: {_best(bound.beyond)}")
     if bound.scale_out_needed is not None and bound.scale_out is not None:
         say(f"  {bandwidth_flip(bound)}")
+    brackets_report(held, f"Collectives of one layer over {bound.width} GPUs")
     assumed(bound.assumptions)
 
 
@@ -160,12 +171,13 @@ def _best(pair: tuple[int, int]) -> str:
     return f"{pair[0]:,} experts at width {pair[1]}" if pair[0] else "none"
 
 
-def place_report(design: str, domains: int, model: Model, solution: Solution) -> None:
+def place_report(design: str, domains: int, model: Model, solution: Solution, held: Mapping[str, Bracket]) -> None:
     """Print status, objective and proof of a placement."""
     layout = solution.layout
     say(f"{model.name} on {design} x {domains}, EP {layout.ep}, PP {layout.pp}: {solution.status}")
     if solution.plan is not None:
         _plan_report(solution)
+    brackets_report(held)
     assumed(solution.step.assumptions)
 
 

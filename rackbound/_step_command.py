@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rackbound._brackets import told
 from rackbound._defaults import BATCH_PER_GPU, CONTEXT
 from rackbound._graphs import fabric_of
 from rackbound._options import (
@@ -68,7 +69,7 @@ def step(
 ) -> None:
     """Work out one step of a model on a design."""
     from rackbound._reports import read_loads
-    from serving import Layout, Workload, load_model
+    from serving import Layout, Workload, load_model, step_brackets
     from serving import step as stepped
 
     stated, overrides = assumptions_of(assume), overrides_of(settings)
@@ -90,17 +91,20 @@ def step(
         each = tp * cp
         sketch = replace(sketch, ep=dp * each if dp else max(1, fabric.n_ranks // pp // each * each))
     result = stepped(fabric, loaded, work, layout=sketch, expert_load=load, time=time)
+    held = step_brackets(fabric, loaded, work, layout=sketch, expert_load=load)
     racks = one_or_two_racks(design, overrides, fabric, loaded, work, result, load, time)
     if figure is not None:
         _draw(figure, result, f"{loaded.name} on {fabric.name}")
     if as_json:
         inputs = {"design": design, "model": model, "assume": stated, "ep": sketch.ep, **cut, **asked, "loads": loads,
                   "time": time, "domains": len(fabric.domain_sizes), "settings": overrides}  # fmt: skip
-        emit_json(envelope("step/1", inputs, result.assumptions, result.to_dict() | {"racks": racks}))
+        emit_json(
+            envelope("step/1", inputs, result.assumptions, result.to_dict() | {"brackets": told(held), "racks": racks})
+        )
         return
     from rackbound._reports import step_report
 
-    step_report(design, len(fabric.domain_sizes), loaded, work, result, racks)
+    step_report(design, len(fabric.domain_sizes), loaded, work, result, held, racks)
 
 
 def _draw(file: str, result: Any, heading: str) -> None:

@@ -25,5 +25,6 @@ from ._shared import spread as spread
 from ._step import TIMES as TIMES
 from ._step import Step as Step
 from ._step import step as step
+from ._step import step_brackets as step_brackets
 from ._workload import Slice as Slice
 from ._workload import Workload as Workload

@@ -68,6 +68,8 @@ class Stages:
         self.slices = workload.slices(int(self.sequences.max()))
         self.layers = [[int(i) for i in np.flatnonzero(plan.layer_stage == s)] for s in range(layout.pp)]
         self.moe_number = np.cumsum(model.moe_layer_mask) - 1
+        #: Operation -> the longest of its collectives, and what `cost` took.
+        self.slowest: dict[str, tuple[Cost, dict[str, Any]]] = {}
 
     @cached_property
     def tokens(self) -> Floats:
@@ -151,7 +153,7 @@ class Stages:
             for g, row in enumerate(copies):
                 at = slice(g * len(each), (g + 1) * len(each))
                 traffic[at, at] = np.outer(each, row) if back else np.outer(row, each)
-        return self._cost("all_to_all_v", traffic, ranks=self.groups.stages[s])
+        return self._cost("combine" if back else "dispatch", "all_to_all_v", traffic, ranks=self.groups.stages[s])
 
     def _merged_copies(self, s: int, i: int, sent: Floats) -> tuple[Cost, Cost]:
         """Return dispatch and combine with a copy for each different GPU or domain, of the slowest group."""
@@ -162,21 +164,25 @@ class Stages:
         for tokens, ranks in zip(sent, self.groups.stages[s].reshape(len(sent), -1), strict=True):
             moe = MoE(tokens, model.expert_hidden_size, model.top_k, model.n_experts, out, back, placement,
                       self.shares[row])  # fmt: skip
-            found.append([self._cost(kind, moe, ranks=ranks, algorithm=work.copies)
-                          for kind in ("moe_dispatch", "moe_combine")])  # fmt: skip
+            found.append([self._cost(name, f"moe_{name}", moe, ranks=ranks, algorithm=work.copies)
+                          for name in ("dispatch", "combine")])  # fmt: skip
         there, again = (max(costs, key=lambda one: one.seconds) for costs in zip(*found, strict=True))
         return there, again
 
-    def _cost(self, kind: str, size: Any, **words: Any) -> Cost:
-        return cost(self.routes.fabric, kind, size, routing=self.routes, profile=self.profile, **words)
+    def _cost(self, name: str, kind: str, size: Any, **words: Any) -> Cost:
+        """Cost a collective of an operation, and remember the slowest."""
+        found = cost(self.routes.fabric, kind, size, routing=self.routes, profile=self.profile, **words)
+        if name not in self.slowest or found.seconds > self.slowest[name][0].seconds:
+            self.slowest[name] = found, {"kind_or_schedule": kind, "n_bytes": size} | words
+        return found
 
     def _tensor(self, s: int) -> list[Part]:
         """Return the sums over GPUs that share a replica's weights: after each mixer and each feed-forward."""
         if self.layout.tp == 1 or not self.layers[s]:
             return []
         size = self._replica_tokens() / self.layout.cp * self._activation()
-        slowest = self._slowest("all_reduce", size, self.groups.tensor(s))
-        return [times(_wires("tensor-parallel all-reduce", slowest), sum(map(self._sums, self.layers[s])))]
+        slowest = self._slowest(_SUMS, "all_reduce", size, self.groups.tensor(s))
+        return [times(_wires(_SUMS, slowest), sum(map(self._sums, self.layers[s])))]
 
     def _sums(self, i: int) -> int:
         feeds = self.model.moe_layer_mask[i] or self.model.dense_params[i] > 0
@@ -193,12 +199,12 @@ class Stages:
             kept = sum(cache.elements / cache.stride / min(self.layout.tp, cache.heads) for cache in caches)
             sizes[kept] = sizes.get(kept, 0) + 1
         groups = self.groups.context(s)
-        found = [times(_wires("context-parallel all-gather", self._slowest("all_gather", each * kept, groups)), count)
+        found = [times(_wires(_GATHERS, self._slowest(_GATHERS, "all_gather", each * kept, groups)), count)
                  for kept, count in sizes.items() if kept]  # fmt: skip
         return [sum_parts(found)] if found else []
 
-    def _slowest(self, kind: str, size: float, groups: Sequence[Any]) -> Cost:
-        found = [self._cost(kind, size, ranks=group, algorithm="best") for group in groups]
+    def _slowest(self, name: str, kind: str, size: float, groups: Sequence[Any]) -> Cost:
+        found = [self._cost(name, kind, size, ranks=group, algorithm="best") for group in groups]
         return max(found, key=lambda one: one.seconds)
 
     def _replica_tokens(self) -> float:
@@ -228,7 +234,9 @@ class Stages:
         if self.layout.pp == 1:
             return None
         size = float(self.tokens.max()) * self._activation()
-        found = [self._cost("send", size, stages=pair).seconds for pair in pairwise(self.groups.stages)]
+        found = [
+            self._cost("pipeline sends", "send", size, stages=pair).seconds for pair in pairwise(self.groups.stages)
+        ]
         return Part("pipeline sends", sum(found), network_seconds=sum(found))
 
     @cached_property
@@ -302,8 +310,10 @@ class Stages:
         return np.stack([np.bincount(row, minlength=self.layout.ep) for row in self.plan.slot_rank])
 
 
-#: Wires that two half batches do not hide.
-_NOT_OVERLAPPED = ("tensor-parallel all-reduce", "context-parallel all-gather", "drafting")
+#: Sums over the ranks that share weights, and keys and values gathered by those that share a prompt.
+_SUMS, _GATHERS = "tensor-parallel all-reduce", "context-parallel all-gather"
+#: What two half batches do not hide.
+_NOT_OVERLAPPED = (_SUMS, _GATHERS, "drafting")
 
 
 def _wires(name: str, found: Cost) -> Part:

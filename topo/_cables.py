@@ -122,6 +122,8 @@ def _with_nodes(fabric: Fabric, origin: Ints, labels: tuple[str, ...], ranks: In
         labels=labels,
         node_kind=fabric.node_kind[origin],
         forwards=fabric.forwards[origin],
+        reduces=fabric.reduces[origin],
+        multicasts=fabric.multicasts[origin],
         domain=fabric.domain[origin],
         host=fabric.host[origin],
         tier=tuple(fabric.tier[old] for old in origin.tolist()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import TypeVar
@@ -70,7 +70,7 @@ def scale(graph: AnyTopology, *, kind: str, bandwidth: float = 1.0, latency: flo
 
 
 def fail(
-    graph: AnyGraph, *, links: Iterable[Link] = (), lanes: Mapping[Link, int] | None = None,
+    graph: AnyGraph, *, links: Iterable[Link] = (), lanes: Mapping[Link, int | Collection[int]] | None = None,
     switches: Iterable[str] = (), nics: Iterable[str | Link] = (), gpus: Iterable[str] = (),
 ) -> AnyGraph:  # fmt: skip
     """Return a graph without what failed.
@@ -82,7 +82,8 @@ def fail(
     links : iterable of (str, str), optional
         Edges that failed, with all their lanes.
     lanes : mapping, optional
-        Edge -> how many of its lanes failed; the last ones go.
+        Edge -> how many of its lanes failed, the last ones going first; or the numbers of
+        those that did, from 0 in the order of `lane_bandwidths`, `ports` and planes.
     switches : iterable of str, optional
         Switches, or single planes of a folded one under the name they have unfolded:
         "d0/switch3" is plane 3 of "d0/switch".
@@ -116,8 +117,8 @@ def fail(
     what = failures(graph, links, lanes or {}, switches, nics, gpus)
     edited, planes = unfold(graph, what.unfold) if what.unfold else (graph.copy(), {})
     edited.graph = deepcopy(graph.graph)
-    for link, count in what.lanes.items():
-        _drop_lanes(edited, _edges(edited, link, planes), count)
+    for link, numbers in what.lanes.items():
+        _drop_lanes(edited, _edges(edited, link, planes), numbers)
     for link in what.links:
         edited.remove_edges_from(_edges(edited, link, planes))
     for switch, plane in what.planes:
@@ -182,16 +183,18 @@ def _edges(graph: nx.Graph[str], link: Link, planes: Mapping[str, list[str]]) ->
     return [(a, b) for a in ends[0] for b in ends[1] if graph.has_edge(a, b)]
 
 
-def _drop_lanes(graph: nx.Graph[str], edges: list[Link], count: int) -> None:
-    for a, b in reversed(edges):
+def _drop_lanes(graph: nx.Graph[str], edges: list[Link], numbers: Collection[int]) -> None:
+    """Take lanes from a link, numbered over the edges that stand for it."""
+    first = 0
+    for a, b in edges:
         data = graph.edges[a, b]
         of = lane_count(data)
-        gone = min(count, of)
-        count -= gone
-        if gone == of:
+        kept = [i for i in range(of) if first + i not in numbers]
+        first += of
+        if not kept:
             graph.remove_edge(a, b)
-        elif gone:
-            data.update(keep_lanes(data, range(of - gone), of))
+        elif len(kept) < of:
+            data.update(keep_lanes(data, kept, of))
 
 
 def _leave_domains(edited: nx.Graph[str], before: nx.Graph[str]) -> None:

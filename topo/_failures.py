@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import networkx as nx
 
@@ -23,7 +23,7 @@ class Failures:
     """What failed, in names of the graph once the switches of `unfold` are unfolded."""
 
     links: list[Link] = field(default_factory=list)
-    lanes: dict[Link, int] = field(default_factory=dict)
+    lanes: dict[Link, frozenset[int]] = field(default_factory=dict)
     planes: list[tuple[str, int]] = field(default_factory=list)
     nodes: list[str] = field(default_factory=list)
     unfold: set[str] = field(default_factory=set)
@@ -31,7 +31,7 @@ class Failures:
 
 
 def failures(
-    graph: nx.Graph[str], links: Iterable[Link], lanes: Mapping[Link, int], switches: Iterable[str],
+    graph: nx.Graph[str], links: Iterable[Link], lanes: Mapping[Link, int | Collection[int]], switches: Iterable[str],
     nics: Iterable[str | Link], gpus: Iterable[str],
 ) -> Failures:  # fmt: skip
     """Look up everything that is said to fail.
@@ -65,7 +65,7 @@ def failures(
 
 def _said(what: str, things: list[Any]) -> str:
     if what == "lanes":
-        texts = [f"{count} of {' - '.join(link)}" for link, count in things]
+        texts = [f"{count if isinstance(count, int) else len(count)} of {' - '.join(link)}" for link, count in things]
     else:
         texts = [thing if isinstance(thing, str) else " - ".join(thing) for thing in things]
     more = f", ... ({len(texts)} in all)" if len(texts) > _MOST_SAID else ""
@@ -147,7 +147,7 @@ class _Lookup:
             self.found.links.append((link[0], link[1]))
         return a, b
 
-    def lane(self, link: Link, count: int) -> None:
+    def lane(self, link: Link, which: int | Collection[int]) -> None:
         folded = self.link("lanes", link)
         if folded is None:
             return
@@ -156,9 +156,21 @@ class _Lookup:
             if end != named:
                 weights = folded_planes(self.graph.nodes[end])
                 of = of * weights[self.planes[named][1]] // sum(weights)
-        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= of:
-            rule, cure = f"must be a whole number from 1 to the link's {of} lanes", "Correct it."
-            self.faults.append(Fault(f"lanes[{' - '.join(link)!r}]", count, rule, cure))
-        elif count < of:
+        place = f"lanes[{' - '.join(link)!r}]"
+        if isinstance(which, list | tuple | set | frozenset):
+            numbers = frozenset(which)
+            if not numbers or len(numbers) < len(which) or not all(_whole(i) and 0 <= i < of for i in numbers):
+                rule = f"must be different numbers of the link's {of} lanes, from 0 to {of - 1}"
+                self.faults.append(Fault(place, which, rule, "Correct it."))
+        elif _whole(which) and 1 <= which <= of:
+            numbers = frozenset(range(of - which, of))
+        else:
+            rule, numbers = f"must be a whole number from 1 to the link's {of} lanes", frozenset()
+            self.faults.append(Fault(place, which, rule, "Correct it."))
+        if len(numbers) < of:
             self.found.unfold |= {end for end in folded if is_folded(self.graph.nodes[end])}
-        self.found.lanes[link[0], link[1]] = count
+        self.found.lanes[link[0], link[1]] = numbers
+
+
+def _whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)

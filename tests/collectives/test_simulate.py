@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import collectives
 import topo
-from collectives import _subflows
+from collectives import _simulate
 from topo import InputError
 
 from .brute import paths
@@ -95,7 +95,8 @@ def test_paths_are_those_found_by_walking(family: str, seed: int) -> None:
 
 # SimGrid 3.32: racks of GPUs over NICs and a fabric that does not block; one switch
 @pytest.mark.parametrize(
-    ("count", "size", "seconds"), [(1, 72, 71e9 / 900e9), (2, 8, 0.16), (4, 8, 0.48), (8, 8, 1.12)]
+    ("count", "size", "seconds"),
+    [(1, 72, 71e9 / 900e9), (2, 8, 0.16), (4, 8, 0.48), (8, 8, 1.12), (2, 72, 1.44), (4, 72, 4.32)],
 )
 def test_as_its_cost_where_nothing_blocks(count: int, size: int, seconds: float) -> None:
     graph, n = racks(count, size), count * size
@@ -251,7 +252,7 @@ def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
         collectives.simulate(four(), "all_to_all")
     with pytest.raises(InputError, match="a Schedule has its own"):
         collectives.simulate(four(), THREE, 1e9)
-    monkeypatch.setattr(_subflows, "MOST", 11)
+    monkeypatch.setattr(_simulate, "MOST", 11)
     with pytest.raises(InputError, match="splits 12 flows over 12 paths"):
         collectives.simulate(four(), "all_to_all", 1e9)
 

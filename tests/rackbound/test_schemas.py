@@ -51,6 +51,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("cost", HGX, "all_to_all", "--domains", "2", "--expect", "nccl-tests", "--sensitivity"),
         ("cost", HGX, "moe_dispatch", "--domains", "2", "--tokens", "1.5", "--hidden", "64", "--top-k", "2",
          "--experts", "16", "--copies", "per_domain", "--limit", "1"),
+        ("cost", HGX, "all_to_all", "--bytes", "1GB", "--domains", "2", "--routing", "hash", "--queue-pairs", "2"),
     ],
     "step/1": [
         ("step", HGX, *MIXTRAL), ("step", HGX, "--model", "llama-3.1-70b", "--batch", "8"),
@@ -66,6 +67,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("bound", HGX, *MIXTRAL), ("bound", HGX, *MIXTRAL, "--domains", "1", "--overlap", "full"),
         ("bound", HGX, "--model", "llama-3.1-70b"), ("bound", HGX, *MIXTRAL, "--budget", "1us"),
         ("bound", HGX, *MIXTRAL, "--set", "scale_out.latency='1 ms'"),
+    ],
+    "bound-failures/1": [
+        ("bound", HGX, *MIXTRAL, "--failures"), ("bound", HGX, "--model", "llama-3.1-70b", "--failures"),
+        ("bound", "hgx-h200-8", "--model", "deepseek-v3", "--failures", "--domains", "1"),
     ],
     "place/1": [
         ("place", HGX, *MIXTRAL), ("place", HGX, "--model", "llama-3.1-70b", "--batch", "8"),
@@ -102,6 +107,12 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("failures", HGX, "--domains", "1", "--doubles", "3"), ("failures", "mi300x-8", "--ranks", "2", "--seed", "1"),
         ("failures", HGX, "--collective", "all_reduce", "--algorithm", "ring", "--routing", "even", "--domains", "1"),
         ("failures", HGX, "--collective", "send", "--bytes", "1 MiB", "--set", "design.domain_size=4"),
+    ],
+    "simulate/1": [
+        ("simulate", HGX, "all_to_all", "--bytes", "1GB", "--domains", "2"), ("simulate", HGX, "barrier"),
+        ("simulate", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--no-barriers"),
+        ("simulate", "mi300x-8", "send", "--bytes", "1 MiB", "--routing", "hash", "--queue-pairs", "2", "--seed", "3"),
+        ("simulate", HGX, "all_to_all", "--bytes", "0B", "--ranks", "4"),
     ],
 }  # fmt: skip
 

@@ -459,3 +459,20 @@ def test_a_plan_says_what_it_gains() -> None:
 
 def test_a_dense_model_has_no_imbalance() -> None:
     assert step("llama-3.1-70b", work=Workload(batch=8)).imbalance is None
+
+
+def test_the_slowest_layers_collectives_are_bracketed() -> None:
+    graph, model = topo.load("hgx-h100-8", 2), serving.load_model("mixtral-8x7b")
+    loads = np.ones((model.n_moe_layers, model.n_experts))
+    loads[3, 0] = 5.0  # one layer has a favourite
+    work = serving.Workload(batch_per_gpu=64)
+    layout = serving.Layout(8)
+    even = serving.step_brackets(graph, model, work, layout=layout)
+    uneven = serving.step_brackets(graph, model, work, layout=layout, expert_load=loads)
+    whole = serving.step(graph, model, work, layout=layout, expert_load=loads)
+    for name in ("dispatch", "combine"):
+        assert uneven[name].cost.seconds > even[name].cost.seconds * 1.2
+        (part,) = (part for part in whole.parts if part.name == name)
+        rest = (model.n_moe_layers - 1) * even[name].cost.seconds
+        assert part.network_seconds == pytest.approx(rest + uneven[name].cost.seconds)
+    assert serving.step_brackets(graph, serving.load_model("llama-3.1-70b"), serving.Workload(batch=1)) == {}

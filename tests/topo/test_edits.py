@@ -109,6 +109,22 @@ def test_lanes_of_a_folded_link_fail_from_the_last() -> None:
     assert "d0/switch" in gone
 
 
+def test_lanes_fail_by_number() -> None:
+    folded, unfolded = both("hgx-h100-8")  # 5, 4, 4 and 5 lanes to the planes
+    hurt = fail(folded, lanes={("d0/gpu0", "d0/switch"): [0, 5, 6]})
+    same = fail(unfolded, lanes={("d0/gpu0", "d0/switch0"): 1, ("d0/gpu0", "d0/switch1"): 2})
+    assert list(hurt.edges(data=True)) == list(same.edges(data=True))
+    graph = nx.Graph()
+    graph.add_nodes_from("ab", kind="gpu")
+    graph.add_edge("a", "b", kind="scale-up", bandwidth=6e9, latency=0.0, lanes=3, lane_bandwidths=[1e9, 2e9, 3e9])
+    left = fail(graph, lanes={("b", "a"): [0, 2]})
+    assert left.edges["a", "b"]["lane_bandwidths"] == [2e9]
+    assert left.graph["assumptions"] == ["fail: lanes 2 of b - a"]
+    for wrong in ([3], [-1], [], [1, 1], [True], "12", 1.5):
+        with pytest.raises(InputError, match="lanes"):
+            fail(graph, lanes={("a", "b"): wrong})
+
+
 def test_an_even_loss_needs_no_unfolding() -> None:
     folded, unfolded = both("hgx-h100-8")
     slow = degrade(folded, ("d0/gpu0", "d0/switch"), keep=0.5)
