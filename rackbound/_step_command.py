@@ -26,7 +26,7 @@ from rackbound._options import (
 from rackbound._output import emit_json, envelope, note
 from topo import Fabric, is_graph_file, load_design, together
 
-__all__ = ["one_or_two_racks", "step"]
+__all__ = ["step"]
 
 #: Domains made without being asked for.
 _MOST_DOMAINS = 64
@@ -85,14 +85,17 @@ def step(
         lambda: Layout(1 if ep is None else ep, **cut),
         lambda: read_loads(loads),
     )
-    usual = _fewest(design, sketch.gpus, overrides)
-    fabric = fabric_of(design, domains, usual, overrides)
+    shown = None if is_graph_file(design) else load_design(design, overrides)
+    usual = -(-sketch.gpus // shown.design.domain_size) if shown else 1
+    fabric = fabric_of(design, domains, usual if usual <= _MOST_DOMAINS else 1, overrides)
     if ep is None and loaded.is_moe:
         each = tp * cp
         sketch = replace(sketch, ep=dp * each if dp else max(1, fabric.n_ranks // pp // each * each))
     result = stepped(fabric, loaded, work, layout=sketch, expert_load=load, time=time)
     held = step_brackets(fabric, loaded, work, layout=sketch, expert_load=load)
-    racks = one_or_two_racks(design, overrides, fabric, loaded, work, result, load, time)
+    racks = (
+        _one_or_two_racks(design, overrides, fabric, loaded, work, result, load) if shown and shown.scale_out else None
+    )
     if figure is not None:
         _draw(figure, result, f"{loaded.name} on {fabric.name}")
     if as_json:
@@ -117,14 +120,8 @@ def _draw(file: str, result: Any, heading: str) -> None:
         note(f"wrote {written}")
 
 
-def _fewest(design: str, gpus: int, overrides: dict[str, Any]) -> int:
-    """Return the fewest domains of a design that hold so many GPUs; one where that would be a slip of the pen."""
-    count = 1 if is_graph_file(design) else -(-gpus // load_design(design, overrides).design.domain_size)
-    return count if count <= _MOST_DOMAINS else 1
-
-
-def one_or_two_racks(
-    design: str, overrides: dict[str, Any], fabric: Fabric, model: Any, work: Any, result: Any, load: Any, time: str
+def _one_or_two_racks(
+    design: str, overrides: dict[str, Any], fabric: Fabric, model: Any, work: Any, result: Any, load: Any
 ) -> list[dict[str, Any]] | None:
     """Return the step over one domain and over two, as wide as the one asked; None where that cannot be told.
 
@@ -135,15 +132,13 @@ def one_or_two_racks(
     layout, size = result.layout, int(fabric.domain_sizes.max())
     one = layout.stage <= size
     plain = layout.pp == layout.tp == layout.cp == 1 and layout.stage == layout.ep and model.is_moe
-    if not plain or is_graph_file(design) or not load_design(design, overrides).scale_out:
-        return None
-    if layout.ep > 2 * size or (not one and layout.ep % 2):
+    if not plain or layout.ep > 2 * size or (not one and layout.ep % 2):
         return None
     count = 2 if one else 1
     width = layout.ep * 2 if one else layout.ep // 2
     other = stepped(
         fabric_of(design, count, count, overrides), model, work, layout=replace(layout, ep=width, dp=None),
-        expert_load=load, time=time,
+        expert_load=load, time=result.time,
     )  # fmt: skip
     rows = [_row(1 if one else 2, result), _row(count, other)]
     return rows if one else rows[::-1]
