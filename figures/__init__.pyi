@@ -8,3 +8,4 @@ from ._growth import draw_growth as draw_growth
 from ._save import save as save
 from ._timeline import draw_timeline as draw_timeline
 from ._topology import draw_topology as draw_topology
+from ._waterfall import draw_step as draw_step

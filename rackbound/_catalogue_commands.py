@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import platform
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ import typer
 from rackbound._compare_command import measure_rows
 from rackbound._defaults import DOMAINS
 from rackbound._graphs import graph_of
-from rackbound._options import Domains, Json, Settings, overrides_of
+from rackbound._options import Assume, Domains, Json, Settings, assumptions_of, overrides_of
 from rackbound._output import emit_json, envelope, say, show_table
 from rackbound._reports import assumed
 from topo import Fabric, InputError, check, is_graph_file, list_designs, load, load_design, measure
@@ -181,21 +182,46 @@ _MODEL_ROW = (
 
 @model.command("show")
 def model_show(
-    name: Annotated[str, typer.Argument(help="Catalogue name or a Hugging Face config.json.")], as_json: Json = False
+    name: Annotated[str, typer.Argument(help="Catalogue name or a Hugging Face config.json.")],
+    assume: Assume = None,
+    layers: Annotated[bool, typer.Option("--layers", help="Show every kind of layer too.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show what was read of a model."""
     from serving import load_model
 
-    shown = load_model(name)
+    stated = assumptions_of(assume)
+    shown = load_model(name, stated)
     if as_json:
-        emit_json(envelope("model-show/1", {"model": name}, shown.notes, shown.to_dict()))
+        emit_json(envelope("model-show/1", {"model": name, "assume": stated}, shown.notes, shown.to_dict()))
         return
     say(f"{shown!r}\n")
     rows = [(key, f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value))
             for key, value in shown.to_dict().items()
-            if key not in ("notes", "moe_layer_mask", "attention_window")]  # fmt: skip
+            if key not in ("notes", "moe_layer_mask", "dense_params", "layer_table")]  # fmt: skip
     show_table("What was read (parameters; sizes in bytes)", ("field", "value"), rows)
+    if layers:
+        show_table(
+            "Layers (FLOP at a context of 4096)",
+            ("layers", "mixer", "window", "feed-forward", "parameters", "active", "KV per token", "FLOP per token"),
+            _kinds(shown.layer_table()),
+        )
     assumed(shown.notes)
+
+
+def _kinds(table: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Return one row per kind of layer, with the layers of that kind."""
+    kinds: dict[tuple[Any, ...], list[int]] = {}
+    for i, row in enumerate(table):
+        kinds.setdefault(tuple(row.values()), []).append(i)
+    for which in kinds.values():
+        row = table[which[0]]
+        named = ", ".join(map(str, which[:3])) + (f" .. {which[-1]}" if len(which) > 3 else "")
+        yield (
+            f"{len(which)}: {named}", row["mixer"], str(row["window"] or "all"), row["feed_forward"],
+            f"{row['params']:,}", f"{row['active_params']:,}", format_quantity(row["kv_bytes_per_token"], "bytes"),
+            f"{row['flops_per_token']:.4g}",
+        )  # fmt: skip
 
 
 _FLOORS = ("topo", "collectives", "serving", "placement", "figures")

@@ -18,6 +18,7 @@ from rackbound import (
     _join_command,
     _read_command,
     _simulate_command,
+    _step_command,
     _validate_command,
 )
 from rackbound._brackets import told
@@ -58,6 +59,7 @@ app.command()(_failures_command.failures)
 app.command()(_simulate_command.simulate)
 app.command()(_validate_command.validate)
 app.command()(_calibrate_command.calibrate)
+app.command()(_step_command.step)
 app.command()(_catalogue_commands.doctor)
 
 
@@ -74,45 +76,6 @@ def root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
 ) -> None:
     """How big can an expert layer get before the wires say no?"""
-
-
-@app.command()
-def step(
-    design: Annotated[str, typer.Argument(help="Catalogue name or design file.")],
-    model: ModelName,
-    ep: Annotated[int | None, typer.Option(help="GPUs the experts are spread over.  [default: all; dense: 1]")] = None,
-    pp: Annotated[int, typer.Option(help="Pipeline stages, each of ep GPUs.")] = 1,
-    batch_per_gpu: BatchPerGpu = None,
-    batch: Batch = None,
-    context: Context = CONTEXT,
-    domains: OneDomain = None,
-    settings: Settings = None,
-    as_json: Json = False,
-) -> None:
-    """Work out one decode step of a model on a design."""
-    from serving import Layout, load_model, step_brackets
-    from serving import step as stepped
-
-    work, loaded, fabric = together(
-        lambda: workload_of(context, batch, batch_per_gpu),
-        lambda: load_model(model),
-        lambda: fabric_of(design, domains, 1, overrides_of(settings)),
-    )
-    default = max(1, fabric.n_ranks // pp) if loaded.is_moe and pp > 0 else 1
-    layout = Layout(default if ep is None else ep, pp=pp)
-    result = stepped(fabric, loaded, work, layout=layout)
-    held = step_brackets(fabric, loaded, work, layout=layout)
-    if as_json:
-        inputs = {
-            "design": design, "model": model, "ep": result.layout.ep, "pp": pp, "batch": batch,
-            "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": len(fabric.domain_sizes),
-            "settings": overrides_of(settings),
-        }  # fmt: skip
-        emit_json(envelope("step/1", inputs, result.assumptions, result.to_dict() | {"brackets": told(held)}))
-        return
-    from rackbound._reports import step_report
-
-    step_report(design, len(fabric.domain_sizes), loaded, work, result, held)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +14,9 @@ from topo import RULES, Fault, Hash, InputError, Tables, read
 from topo.units import parse_quantity
 
 __all__ = [
-    "Algorithm", "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Free", "Json", "ModelName", "Nodes",
-    "OneDomain", "Overlap", "Pipelined", "Profile", "QueuePairs", "Routing", "Settings", "Suggest", "budget_seconds",
+    "Algorithm", "Assume", "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Free", "Json", "ModelName", "Nodes",
+    "OneDomain", "Overlap", "Pipelined", "Profile", "QueuePairs", "Routing", "Settings", "Suggest", "assumptions_of",
+    "budget_seconds",
     "overrides_of", "routing_of", "workload_of",
 ]  # fmt: skip
 
@@ -72,6 +74,28 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the design, as scale_out.bandwidth='800 Gb/s'."),
 ]
+Assume = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="Read a config as if it said so, as model_type=mixtral; KEY=@OTHER takes what stands under another key.",
+    ),
+]
+
+
+def assumptions_of(assume: list[str] | None) -> dict[str, Any]:
+    """Return --assume texts as key -> value; a value is read as JSON, else as a string."""
+    found: dict[str, Any] = {}
+    for text in assume or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip() or key.strip() in found:
+            rule = "sets a key a second time" if equals and key.strip() else "must read KEY=VALUE"
+            raise InputError(Fault("--assume", text, rule, "Write model_type=mixtral, each key once."))
+        try:
+            found[key.strip()] = json.loads(value)
+        except ValueError:
+            found[key.strip()] = value.strip()
+    return found
 
 
 def overrides_of(settings: list[str] | None) -> dict[str, Any]:

@@ -115,19 +115,34 @@ def _leaves(n: int) -> str:
 
 
 def step_report(
-    design: str, domains: int, model: Model, workload: Workload, step: Step, held: Mapping[str, Bracket]
-) -> None:
-    """Print parts, memory and rate of a step."""
-    low, high = format_quantity(step.lower, "seconds"), format_quantity(step.serial, "seconds")
-    layout = f"EP {step.layout.ep}, PP {step.layout.pp}"
-    say(f"{model.name} on {design} x {domains}, {layout}, {workload.batch_policy}, context {workload.context}:")
-    say(f"  one token through all layers takes {low} (all overlapped) to {high} (one after the other)")
-    say(f"  bound by {step.binding}; {step.tokens_per_second:,.0f} tokens/s at the latter")
-    fits = "fits" if step.fits else f"does not fit: {step.reason}"
+    design: str, domains: int, model: Model, workload: Workload, step: Step, held: Mapping[str, Bracket],
+    racks: list[dict[str, Any]] | None,
+) -> None:  # fmt: skip
+    """Print parts, memory and rate of a step, its collectives' brackets, and one rack against two."""
+    low, mid, high = (format_quantity(step.times[name], "seconds") for name in ("lower", "two_batch", "serial"))
+    more = repr(step.layout).partition(f"pp={step.layout.pp}")[2].removesuffix(")")
+    layout = f"EP {step.layout.ep}, PP {step.layout.pp}{more}"
+    phase = "" if workload.phase == "decode" else f", {workload.phase}"
+    per = "a prompt's way" if workload.phase == "prefill" else "one token"
+    say(f"{model.name} on {design} x {domains}, {layout}{phase}, {workload.batch_policy}, context {workload.context}:")
+    say(f"  {per} through all layers takes {low} (all overlapped), {mid} (two batches in turn), {high} (one after the"
+        " other)")  # fmt: skip
+    say(f"  by rule of thumb {format_quantity(step.times['lecture'], 'seconds')} (the lecture's max), "
+        f"{format_quantity(step.times['scaling_book'], 'seconds')} (the scaling book's sum)")  # fmt: skip
+    user = f", {step.tokens_per_user:,.4g} per sequence" if step.tokens_per_user else ""
+    say(f"  bound by {step.binding}; {step.tokens_per_second:,.0f} tokens/s{user} at {step.time}")
+    fits = f"fits, as would {step.most_sequences:,} sequences per GPU" if step.fits else f"does not fit: {step.reason}"
     need, usable = format_quantity(step.memory_per_gpu, "bytes"), format_quantity(step.memory_usable, "bytes")
     say(f"  memory {need} per GPU of {usable} usable: {fits}")
-    if model.is_moe:
-        say(f"  up to {step.experts_per_gpu} experts of a layer per GPU; remote share {step.remote_share:.4g}\n")
+    if step.imbalance is not None:
+        uneven = step.imbalance
+        say(f"  up to {step.experts_per_gpu} experts of a layer per GPU, {uneven.experts_hit:.4g} of them hit; "
+            f"remote share {step.remote_share:.4g}")  # fmt: skip
+        say(f"  heaviest GPU {uneven.heaviest_gpu}, {uneven.load:.4g} times the mean; all-to-all waits for "
+            f"{uneven.hot_link or 'no link'}")  # fmt: skip
+    for line in _racks(racks):
+        say(f"  {line}")
+    say()
     show_table(
         "Operations, all layers", ("operation", "time", "waits for", "compute", "memory", "network"),
         ((part.name, format_quantity(part.seconds, "seconds"), part.resource,
@@ -136,6 +151,22 @@ def step_report(
     )  # fmt: skip
     brackets_report(held)
     assumed(step.assumptions)
+
+
+def _racks(racks: list[dict[str, Any]] | None) -> Iterable[str]:
+    """Yield what changes from one domain to two."""
+    if racks is None:
+        return
+    one, two = racks
+    times = ", ".join(
+        f"{format_quantity(one[name], 'seconds')} to {format_quantity(two[name], 'seconds')} {word} "
+        f"({two[name] / one[name]:.3g} times)"
+        for name, word in (("lower", "overlapped"), ("serial", "one after the other"))
+    )
+    yield f"from one domain (EP {one['ep']}) to two (EP {two['ep']}): {times}"
+    rates = [row["tokens_per_second_per_gpu"] for row in racks]
+    yield (f"  tokens/s per GPU {rates[0]:,.0f} to {rates[1]:,.0f}; remote share 0 to {two['remote_share']:.4g}; "
+           f"then bound by {two['binding']}, its wires by {two['binding_link']}")  # fmt: skip
 
 
 def bound_report(
@@ -187,7 +218,9 @@ def _plan_report(solution: Solution) -> None:
     slowest = format_quantity(solution.slowest_stage, "seconds")
     say(f"  layers per stage {stages}, slowest stage {slowest} without the wires (exact)")
     low, high = (format_quantity(s, "seconds") for s in (solution.step.lower, solution.step.serial))
-    say(f"  step with this plan: {low} to {high}")
+    gained = solution.step.imbalance.gained if solution.step.imbalance else None
+    saves = f", {format_quantity(gained, 'seconds', 3)} less than with experts in order" if gained else ""
+    say(f"  step with this plan: {low} to {high}{saves}")
 
 
 def read_loads(path: str | None) -> Any:

@@ -7,6 +7,11 @@ from ._dtypes import DTYPE_BYTES as DTYPE_BYTES
 from ._dtypes import MATMUL_RATE as MATMUL_RATE
 from ._dtypes import dtype_bytes as dtype_bytes
 from ._dtypes import matmul_rate as matmul_rate
+from ._imbalance import Imbalance as Imbalance
+from ._layout import Groups as Groups
+from ._layout import Layout as Layout
+from ._mixer import Cache as Cache
+from ._mixer import Mixer as Mixer
 from ._model import Model as Model
 from ._operations import Part as Part
 from ._operations import expert_part as expert_part
@@ -16,8 +21,10 @@ from ._operations import resident_bytes as resident_bytes
 from ._plan import PlacementPlan as PlacementPlan
 from ._plan import require_records as require_records
 from ._reading import load_model as load_model
+from ._shared import spread as spread
+from ._step import TIMES as TIMES
 from ._step import Step as Step
 from ._step import step as step
 from ._step import step_brackets as step_brackets
-from ._workload import Layout as Layout
+from ._workload import Slice as Slice
 from ._workload import Workload as Workload

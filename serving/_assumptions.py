@@ -18,8 +18,9 @@ _COPIES = {
 
 
 def assumptions_of(
-    fabric: Fabric, model: Model, workload: Workload, chip: ChipNumbers, *, uniform: bool = True, profile: str = "ideal"
-) -> tuple[str, ...]:
+    fabric: Fabric, model: Model, workload: Workload, chip: ChipNumbers, *, uniform: bool = True,
+    profile: str = "ideal", groups: str = "one expert-parallel group",
+) -> tuple[str, ...]:  # fmt: skip
     """Return everything a step of this model takes for granted or had filled in.
 
     Parameters
@@ -32,6 +33,8 @@ def assumptions_of(
         Whether no expert load was given.
     profile : str, optional
         Software profile.
+    groups : str, optional
+        What is on the wires.
 
     Returns
     -------
@@ -42,14 +45,13 @@ def assumptions_of(
     said = [
         f"{workload.phase}; {types}; {100 * workload.hbm_reserve:.3g} % of HBM kept free; ECMP routing",
         f"profile {profile}: wires and kernels at full rate, no software overhead",
-        "one expert-parallel group on otherwise idle wires",
+        f"{groups}, on otherwise idle wires",
     ]
     if model.is_moe and uniform:
         said.append(f"experts are uniformly loaded; {_COPIES[workload.copies]}")
     elif model.is_moe and workload.copies != "direct":
         said.append(_COPIES[workload.copies])
-    dtypes = {model.weight_dtype, workload.kv_dtype} | ({model.other_dtype} if model.unquantised else set())
-    said += [*fabric.assumptions, *model.notes, *chip.notes, *chip.fallbacks(dtypes)]
+    said += [*fabric.assumptions, *model.notes, *chip.notes, *chip.fallbacks(model.dtypes | {workload.kv_dtype})]
     if model.n_group and model.n_group > 1:
         limit = f"{model.topk_group} of {model.n_group} expert groups"
         said.append(f"the model's limit of {limit} is not used: routing is free")

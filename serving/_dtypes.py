@@ -44,6 +44,11 @@ CONFIG_DTYPES: dict[str, str] = {
     "float16": "fp16",
     "float8_e4m3fn": "fp8",
     "float8_e5m2": "fp8",
+    "fp32": "fp32",
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "fp8": "fp8",
+    "fp4": "fp4",
 }
 
 _NARROW_TO_WIDE = ("fp4", "fp8", "bf16")

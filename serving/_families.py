@@ -5,223 +5,235 @@ A family is one row of `FAMILIES`; a model_type without a row is refused, never 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import replace
 
-from serving._attention import (
-    Gqa,
-    ReadAttention,
-    ReadWindows,
-    alternating,
-    full,
-    mla,
-    windowed,
-    windows_above,
-    windows_if_used,
+from serving import _feed_forward as ffn
+from serving._attention import Gqa, mla, mla_pair
+from serving._feed_forward import Family
+from serving._layer_patterns import (
+    by_kinds,
+    compressed_layers,
+    every,
+    indexed_layers,
+    jamba_kinds,
+    kimi_kinds,
+    list_of,
+    pattern_kinds,
 )
-from serving._keys import Keys
+from serving._recurrent import gated_delta, kimi_delta, lightning, mamba, mamba2, short_convolution
+from serving._windows import by_types, chunked, periodic, windowed, windows_above, windows_if_used
 
-__all__ = ["FAMILIES", "REFUSED", "Family", "FeedForward", "read_feed_forward"]
+__all__ = ["ARCHITECTURES", "FAMILIES", "INNER_TYPES", "NESTED", "REFUSED", "SIGNATURES"]
 
-_TOP_K = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token")
+_DERIVED = Gqa(head_dim="derived", kv_heads="derived")
+_HIDDEN_WIDTH = ffn.stated("intermediate_size")
 
-
-class FeedForward(NamedTuple):
-    """The feed-forward part of a model: which layers are MoE, and the parameters of one of each piece."""
-
-    moe_layer_mask: tuple[bool, ...]
-    n_experts: int = 0
-    top_k: int = 0
-    expert_params: int = 0
-    shared_params: int = 0
-    router_params: int = 0
-    dense_params: int = 0
-    n_group: int | None = None
-    topk_group: int | None = None
-
-
-def _every_layer(keys: Keys, layers: int) -> tuple[bool, ...]:
-    return (True,) * layers
-
-
-def _after_first_dense(keys: Keys, layers: int) -> tuple[bool, ...]:
-    """Dense up to first_k_dense_replace, then every moe_layer_freq-th layer is MoE."""
-    first = keys.whole("first_k_dense_replace", minimum=0)
-    if layers and first > layers:
-        keys.fault("first_k_dense_replace", first, f"is more than num_hidden_layers = {layers}")
-    every = keys.whole_or(1, "moe_layer_freq", minimum=1, said="every layer after the dense ones is MoE") or 1
-    return tuple(layer >= first and layer % every == 0 for layer in range(layers))
-
-
-def _sparse_step(keys: Keys, layers: int) -> tuple[bool, ...]:
-    """Every decoder_sparse_step-th layer, counted from 1, is MoE, those in mlp_only_layers excepted."""
-    said = "every layer is MoE, the default of the model's class"
-    step = keys.whole_or(1, "decoder_sparse_step", minimum=1, said=said) or 1
-    dense = keys.config.get("mlp_only_layers") or []
-    if not isinstance(dense, list) or any(layers and layer not in range(layers) for layer in dense):
-        keys.fault("mlp_only_layers", dense, f"must be a list of layer numbers from 0 to {layers - 1}")
-        dense = []
-    return tuple(layer not in dense and (layer + 1) % step == 0 for layer in range(layers))
-
-
-def _no_shared(keys: Keys, expert_width: int) -> int:
-    return 0
-
-
-def _shared_count(keys: Keys, expert_width: int) -> int:
-    """n_shared_experts experts, each as wide as a routed one."""
-    return expert_width * (keys.whole_or(0, "n_shared_experts", said="no shared experts") or 0)
-
-
-def _shared_width(keys: Keys, expert_width: int) -> int:
-    return keys.whole_or(0, "shared_intermediate_size", said="no shared expert") or 0
-
-
-def _no_bias(keys: Keys, hidden: int, width: int) -> int:
-    return 0
-
-
-def _all_biases(keys: Keys, hidden: int, width: int) -> int:
-    return 2 * width + hidden
-
-
-def _mlp_bias(keys: Keys, hidden: int, width: int) -> int:
-    return _all_biases(keys, hidden, width) if keys.flag("mlp_bias") else 0
-
-
-@dataclass(frozen=True)
-class Family:
-    """How one family is read. `experts` are the spellings of the number of experts, empty when dense.
-
-    `nested` is the key of the object that holds the language model. `biases` counts the biases of one
-    gated feed-forward, an expert or a dense one; `router_bias` says the router is a linear with a bias
-    (a score correction, which multiplies nothing, is not counted).
-    """
-
-    attention: ReadAttention
-    windows: ReadWindows = full
-    experts: tuple[str, ...] = ()
-    expert_width: str = "moe_intermediate_size"
-    moe_layers: Callable[[Keys, int], tuple[bool, ...]] = _every_layer
-    shared: Callable[[Keys, int], int] = _no_shared
-    biases: Callable[[Keys, int, int], int] = _no_bias
-    router_bias: bool = False
-    nested: str | None = None
-    nested_type: str | None = None
-
-
-def read_feed_forward(keys: Keys, family: Family, hidden: int, layers: int) -> FeedForward:
-    """Return the feed-forward part; what is wrong is left in ``keys.faults``."""
-    if not family.experts:
-        width = keys.whole("intermediate_size")
-        dense = 3 * hidden * width + family.biases(keys, hidden, width)
-        return FeedForward((False,) * layers, dense_params=dense)
-    mask = family.moe_layers(keys, layers)
-    n_experts, top_k = keys.whole(*family.experts), keys.whole(*_TOP_K)
-    width = keys.whole(family.expert_width)
-    groups = _group_limit(keys, n_experts)
-    if n_experts and top_k > n_experts:
-        name = next(name for name in _TOP_K if name in keys.config)
-        keys.fault(name, top_k, f"is more than the number of experts, {n_experts}", "Correct one of the two.")
-    return FeedForward(
-        mask,
-        n_experts,
-        top_k,
-        expert_params=3 * hidden * width + family.biases(keys, hidden, width),
-        shared_params=3 * hidden * family.shared(keys, width),
-        router_params=hidden * n_experts + (n_experts if family.router_bias else 0),
-        dense_params=0 if all(mask) else 3 * hidden * keys.whole("intermediate_size"),
-        n_group=groups[0],
-        topk_group=groups[1],
-    )
-
-
-def _group_limit(keys: Keys, n_experts: int) -> tuple[int | None, int | None]:
-    n_group = keys.whole_or(None, "n_group", minimum=1)
-    topk_group = keys.whole_or(None, "topk_group", minimum=1)
-    if n_group and n_experts % n_group:
-        keys.fault("n_group", n_group, f"must divide the number of experts, {n_experts}")
-    if n_group and topk_group and topk_group > n_group:
-        keys.fault("topk_group", topk_group, f"is more than n_group = {n_group}")
-    return n_group, topk_group
-
-
-_DEEPSEEK = Family(
-    mla,
-    experts=("n_routed_experts", "num_local_experts"),
-    moe_layers=_after_first_dense,
-    shared=_shared_count,
-)
-_QWEN3_MOE = Family(
-    Gqa(bias="key:qkvo", qk_norm="head"),
-    windows=windows_if_used,
-    experts=("num_experts", "num_local_experts"),
-    moe_layers=_sparse_step,
-)
+_LLAMA = Family(every(replace(_DERIVED, bias="attention_bias:qkvo")), biases=ffn.mlp_bias)
+_DEEPSEEK = Family(every(mla), moe=True, moe_layers=ffn.after_first_dense, shared=ffn.shared_count)
+_QWEN3 = Gqa(bias="attention_bias:qkvo", qk_norm="head")
+_QWEN3_MOE = Family(every(_QWEN3, windows_if_used), moe=True, moe_layers=ffn.sparse_step)
+_QWEN_SHARED = ffn.shared_width("shared_expert_intermediate_size")
+_QWEN3_NEXT = Family(
+    by_kinds(list_of(4), {"full": replace(_QWEN3, gate=True), "linear": gated_delta}),
+    moe=True, moe_layers=ffn.sparse_step, shared=_QWEN_SHARED, shared_gate=True,
+)  # fmt: skip
+_MIXTRAL = Family(every(_DERIVED, windowed), moe=True, expert_width=ffn.stated(*ffn.WIDTH))
+_GLM4_MOE = Family(
+    every(Gqa(bias="attention_bias:qkv", qk_norm="use_qk_norm:head")),
+    moe=True, moe_layers=ffn.after_first_dense, shared=ffn.shared_count,
+)  # fmt: skip
+_GRANITE = Family(every(replace(_DERIVED, bias="attention_bias:qkvo")), tied=True)
+_GRANITE_MOE = replace(_GRANITE, moe=True, expert_width=_HIDDEN_WIDTH)
+_GEMMA = Family(every(Gqa(bias="attention_bias:qkvo")), tied=True)
+_LIGHTNING = Family(by_kinds(pattern_kinds, {"full": Gqa(), "linear": lightning}), moe=True, expert_width=_HIDDEN_WIDTH)
+_PLAIN = Family(every(replace(_DERIVED, bias="qkvo")), matrices=2, biases=ffn.plain_biases)
+_HUNYUAN = Family(every(replace(_DERIVED, bias="attention_bias:qkvo", qk_norm="use_qk_norm:head")))
+_ERNIE = Family(every(replace(_DERIVED, bias="use_bias:qkvo")), tied=True)
+_BAILING = Family(
+    every(replace(_DERIVED, bias="use_qkv_bias:qkv")),
+    moe=True, moe_layers=ffn.after_first_dense, shared=ffn.shared_count,
+)  # fmt: skip
+_LFM2 = Family(by_kinds(pattern_kinds, {"full": replace(_DERIVED, qk_norm="head"), "linear": short_convolution}),
+               tied=True)  # fmt: skip
+_GROK = Family(
+    every(Gqa()), moe=True, expert_width=ffn.grok_width, norms=4,
+    residual=lambda keys, hidden: keys.whole("intermediate_size") if keys.flag("residual_moe", quiet=True) else 0,
+)  # fmt: skip
 
 #: model_type -> how its config is read. Projections, biases and norms follow the model's class in
-#: Hugging Face transformers (src/transformers/models/<model_type>/modeling_<model_type>.py).
+#: Hugging Face transformers (src/transformers/models/<model_type>/modeling_<model_type>.py) or, where
+#: it has none, the repository of its publisher.
 FAMILIES: dict[str, Family] = {
+    # DeepSeek and what is built like it
+    "deepseek": Family(
+        every(_DERIVED), moe=True, moe_layers=ffn.after_first_dense, shared=ffn.shared_count
+    ),
     "deepseek_v2": _DEEPSEEK,
     "deepseek_v3": _DEEPSEEK,
+    "deepseek_v32": replace(_DEEPSEEK, mixers=indexed_layers),
+    "deepseek_v4": Family(compressed_layers, moe=True, shared=ffn.shared_count),
     "kimi_k2": _DEEPSEEK,
+    "kimi_linear": Family(
+        by_kinds(kimi_kinds, {"full": mla, "linear": kimi_delta}), moe=True, moe_layers=ffn.after_first_dense,
+        shared=ffn.shared_count, latent=("routed_expert_hidden_size",),
+    ),
+    "glm_moe_dsa": replace(_DEEPSEEK, mixers=indexed_layers, moe_layers=ffn.by_mlp_types),
+    "glm4_moe_lite": replace(_DEEPSEEK, moe_layers=ffn.by_mlp_types),
+    "glm4_moe": _GLM4_MOE,
+    "dots1": replace(_GLM4_MOE, mixers=every(_QWEN3)),
+    "longcat_flash": Family(
+        every(mla_pair), moe=True, residual=lambda keys, hidden: 2 * keys.whole("ffn_hidden_size"),
+        unused=("zero_expert_num",), norms=4,
+    ),
+    "bailing_moe": _BAILING,
+    "bailing_moe_v2": replace(_BAILING, mixers=every(replace(_DERIVED, bias="use_qkv_bias:qkv", qk_norm="head"))),
+    # Qwen
+    "qwen2": Family(every(Gqa(head_dim="derived", bias="qkv"), windows_above)),
+    "qwen2_moe": Family(
+        every(replace(_DERIVED, bias="qkv"), windows_above), moe=True, moe_layers=ffn.sparse_step,
+        shared=_QWEN_SHARED, shared_gate=True,
+    ),
+    "qwen3": Family(every(_QWEN3, windows_above)),
     "qwen3_moe": _QWEN3_MOE,
-    "qwen3_vl_moe": Family(
-        _QWEN3_MOE.attention,
-        windows=windows_if_used,
-        experts=_QWEN3_MOE.experts,
-        moe_layers=_sparse_step,
-        nested="text_config",
-        nested_type="qwen3_vl_moe_text",
-    ),
+    "qwen3_vl_text": Family(every(_QWEN3, windows_above)),
     "qwen3_vl_moe_text": _QWEN3_MOE,
-    "qwen3": Family(Gqa(bias="key:qkvo", qk_norm="head"), windows=windows_above),
-    "qwen2": Family(Gqa(head_dim="derived", bias="qkv"), windows=windows_above),
-    "mixtral": Family(
-        Gqa(head_dim="derived"),
-        windows=windowed,
-        experts=("num_local_experts", "num_experts"),
-        expert_width="intermediate_size",
+    "qwen3_next": _QWEN3_NEXT,
+    "qwen3_5_text": replace(_QWEN3_NEXT, moe=False),
+    "qwen3_5_moe_text": _QWEN3_NEXT,
+    # Mistral
+    "mistral": Family(every(Gqa(head_dim="derived"), windowed)),
+    "ministral": Family(every(_DERIVED, by_types)),
+    "mixtral": _MIXTRAL,
+    "phimoe": replace(_MIXTRAL, mixers=every(replace(_DERIVED, bias="attention_bias:qkvo"), windowed)),
+    # Meta
+    "llama": _LLAMA,
+    "llama4_text": Family(
+        every(Gqa(bias="attention_bias:qkvo"), chunked), moe=True,
+        moe_layers=ffn.every_nth_moe("interleave_moe_layer_step"), expert_width=_HIDDEN_WIDTH,
+        shared=lambda keys, width: width, dense=ffn.stated("intermediate_size_mlp"),
     ),
-    "mistral": Family(Gqa(head_dim="derived"), windows=windowed),
+    # OpenAI
     "gpt_oss": Family(
-        Gqa(bias="key:qkvo"),
-        windows=alternating,
-        experts=("num_local_experts", "num_experts"),
-        expert_width="intermediate_size",
-        biases=_all_biases,
-        router_bias=True,
+        every(Gqa(bias="attention_bias:qkvo"), periodic(2)), moe=True, expert_width=_HIDDEN_WIDTH,
+        biases=ffn.gated_biases, router_bias=True,
     ),
-    "llama": Family(Gqa(head_dim="derived", bias="key:qkvo", kv_heads="derived"), biases=_mlp_bias),
-    "glm4_moe": Family(
-        Gqa(bias="key:qkv", qk_norm="key:head"),
-        experts=("n_routed_experts", "num_local_experts"),
-        moe_layers=_after_first_dense,
-        shared=_shared_count,
-    ),
+    "gpt2": replace(_PLAIN, dense=ffn.four_times("n_inner"), tied=True),
+    # Google
+    "gemma": _GEMMA,
+    "gemma2": replace(_GEMMA, mixers=every(Gqa(bias="attention_bias:qkvo"), periodic(2)), norms=4),
+    "gemma3_text": replace(_GEMMA, mixers=every(_QWEN3, periodic(6)), norms=4),
+    # MiniMax
+    "minimax": _LIGHTNING,
+    "minimax_text_01": _LIGHTNING,
+    "minimax_m1": _LIGHTNING,
     "minimax_m2": Family(
-        Gqa(qk_norm="key:layer"),
-        experts=("num_local_experts", "num_experts"),
-        expert_width="intermediate_size",
-        shared=_shared_width,
+        every(Gqa(qk_norm="use_qk_norm:layer")), moe=True, expert_width=_HIDDEN_WIDTH,
+        shared=ffn.shared_width("shared_intermediate_size"),
     ),
-}
+    # NVIDIA
+    "nemotron": Family(every(replace(_DERIVED, bias="attention_bias:qkvo")), matrices=2),
+    "nemotron_h": Family(
+        by_kinds(pattern_kinds, {"full": Gqa(), "linear": mamba2}), moe=True, matrices=2,
+        moe_layers=ffn.pattern_moe, dense_layers=ffn.pattern_dense,
+        shared=ffn.shared_width("moe_shared_expert_intermediate_size"), latent=("moe_latent_size",), norms=1,
+    ),
+    # state spaces
+    "mamba": Family(every(mamba), dense_layers=ffn.nowhere, norms=1, tied=True),
+    "falcon_mamba": Family(every(mamba), dense_layers=ffn.nowhere, norms=1, tied=True),
+    "mamba2": Family(every(mamba2), dense_layers=ffn.nowhere, norms=1),
+    "jamba": Family(
+        by_kinds(jamba_kinds, {"full": _DERIVED, "linear": mamba}), moe=True, moe_layers=ffn.jamba_moe,
+        expert_width=_HIDDEN_WIDTH,
+    ),
+    "lfm2": _LFM2,
+    "lfm2_moe": replace(_LFM2, moe=True, moe_layers=ffn.after_first_dense),
+    # IBM
+    "granite": _GRANITE,
+    "granitemoe": _GRANITE_MOE,
+    "granitemoeshared": replace(_GRANITE_MOE, shared=ffn.shared_width("shared_intermediate_size")),
+    "granitemoehybrid": Family(
+        by_kinds(pattern_kinds, {"full": replace(_DERIVED, bias="attention_bias:qkvo"), "linear": mamba2}),
+        moe=True, expert_width=_HIDDEN_WIDTH, dense=ffn.stated("shared_intermediate_size"),
+        shared=ffn.shared_width("shared_intermediate_size"), tied=True,
+    ),
+    # AI2
+    "olmo": Family(every(_DERIVED)),
+    "olmo2": Family(every(replace(_DERIVED, qk_norm="layer"))),
+    "olmo3": Family(every(replace(_DERIVED, qk_norm="layer"), periodic(4))),
+    "olmoe": Family(every(replace(_DERIVED, qk_norm="layer")), moe=True, expert_width=_HIDDEN_WIDTH),
+    # others with experts
+    "dbrx": replace(_MIXTRAL, mixers=every(_DERIVED)),
+    "grok": _GROK,
+    "arctic": Family(
+        every(_DERIVED), moe=True, moe_layers=ffn.every_nth_moe("moe_layer_frequency"),
+        expert_width=_HIDDEN_WIDTH,
+        residual=lambda keys, hidden: hidden if keys.flag("parallel_attn_mlp_res") else 0,
+    ),
+    "hunyuan_v1_dense": _HUNYUAN,
+    "hunyuan_v1_moe": replace(_HUNYUAN, moe=True, shared=ffn.shared_count),
+    "ernie4_5": _ERNIE,
+    "ernie4_5_moe": replace(_ERNIE, moe=True, moe_layers=ffn.ernie_moe, shared=ffn.shared_count),
+    "step3p7": Family(
+        every(Gqa(), by_types), moe=True, moe_layers=ffn.after_first_dense,
+        shared=ffn.shared_width("share_expert_dim"),
+    ),
+    # dense
+    "cohere": Family(every(replace(_DERIVED, bias="attention_bias:qkvo", qk_norm="use_qk_norm:layer")), norms=1,
+                     tied=True),
+    "cohere2": Family(every(replace(_DERIVED, bias="attention_bias:qkvo"), periodic(4)), norms=1, tied=True),
+    "falcon": Family(every(Gqa(head_dim="derived", kv_heads="falcon")), matrices=2,
+                     dense=ffn.four_times("ffn_hidden_size"), tied=True),
+    "bloom": replace(_PLAIN, dense=ffn.four_times("n_inner"), norms=4, tied=True),
+    "gpt_neox": replace(_PLAIN, norms=4),
+    "phi": replace(_PLAIN, norms=1),
+    "phi3": Family(every(_DERIVED, windowed)),
+    "starcoder2": Family(every(replace(_DERIVED, bias="use_bias:qkvo"), windowed), matrices=2,
+                         biases=lambda keys, hidden, width: width + hidden if keys.flag("use_bias") else 0, tied=True),
+    "stablelm": Family(every(replace(_DERIVED, bias="use_qkv_bias:qkv")), norms=4),
+    "internlm2": Family(every(replace(_DERIVED, bias="bias:qkvo"))),
+    "chatglm": Family(every(replace(_DERIVED, bias="add_qkv_bias:qkv"))),
+    "glm": Family(every(replace(_DERIVED, bias="attention_bias:qkv"))),
+    "glm4": Family(every(replace(_DERIVED, bias="attention_bias:qkv")), norms=4),
+    "exaone4": Family(every(replace(_DERIVED, qk_norm="head"), periodic(4))),
+    "seed_oss": Family(every(Gqa(bias="attention_bias:qkv"))),
+    "smollm3": _LLAMA,
+}  # fmt: skip
 
-_LINEAR = "layers that keep a fixed state instead of a growing KV cache are not modelled"
-_INDEXED = "attention to an indexed part of the context is not modelled"
+#: Where a config keeps its language model when it has more than one.
+NESTED = ("text_config", "llm_config", "language_config", "thinker_config.text_config")
+#: model_type of a config with several parts -> that of its language model where the part does not say.
+INNER_TYPES: dict[str, str] = {
+    "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "llama4": "llama4_text",
+    "gemma3": "gemma3_text",
+    "mistral3": "mistral",
+    "glm4v_moe": "glm4_moe",
+    "kimi_k25": "kimi_k2",
+    "kimi_k3": "kimi_linear",
+}
+#: Classes that say more than the model_type of their configs.
+ARCHITECTURES: dict[str, str] = {"Grok1ForCausalLM": "grok", "Grok1ModelForCausalLM": "grok"}
+#: Keys of publishers' own inference configs, which have no model_type -> the family they are of.
+SIGNATURES: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"dim", "n_layers", "n_heads", "moe_inter_dim", "kv_lora_rank"}), "deepseek_v3"),
+    (frozenset({"emb_size", "widening_factor", "num_q_heads", "num_layers"}), "grok"),
+    (frozenset({"dim", "n_layers", "hidden_dim", "n_heads", "moe"}), "mixtral"),
+    (frozenset({"dim", "n_layers", "hidden_dim", "n_heads", "n_kv_heads"}), "mistral"),
+)
+
+_TWO_SIDED = "it has an encoder and a decoder"
 
 #: model_type -> why it is refused although it is well known.
 REFUSED: dict[str, str] = {
-    "llama4": "attention in chunks and dense layers between MoE layers are not modelled",
-    "llama4_text": "attention in chunks and dense layers between MoE layers are not modelled",
-    "nemotron_h": _LINEAR,
-    "minimax_m1": _LINEAR,
-    "kimi_k3": _LINEAR,
-    "kimi_linear": _LINEAR,
-    "glm_moe_dsa": _INDEXED,
-    "deepseek_v32": _INDEXED,
-    "deepseek_v4": _INDEXED,
-    "step3p7": "the shared expert and the sliding layers of this family are not modelled",
-    "dbrx": "its nested attn_config and ffn_config are not read",
+    "gemma3n_text": "its layers share KV caches and have embeddings of their own",
+    "hunyuan": "its layers share KV caches",
+    "mllama": "some of its layers attend to an image",
+    "recurrentgemma": "its recurrent blocks are not modelled",
+    "rwkv": "its recurrence is not modelled",
+    "t5": _TWO_SIDED,
+    "whisper": _TWO_SIDED,
+    "zamba2": "its layers share weights",
 }

@@ -15,6 +15,8 @@ __all__ = ["Keys"]
 #: No size in a config comes near it, and products of sizes stay within a float.
 _MOST = 1_000_000_000
 
+_ABSENT = object()
+
 _GIVE = "Give the key as the model's publisher does."
 
 
@@ -51,14 +53,32 @@ class Keys:
         """Remember something that was filled in or ignored."""
         self.notes.append(text)
 
+    def has(self, name: str) -> bool:
+        """Whether a key is there; dots lead into nested objects."""
+        return self._found(name) is not _ABSENT
+
+    def value(self, name: str) -> object:
+        """Return what stands under a key, None when it is not there."""
+        found = self._found(name)
+        return None if found is _ABSENT else found
+
+    def _found(self, name: str) -> object:
+        place: object = self.config
+        for piece in name.split("."):
+            if not isinstance(place, Mapping) or piece not in place:
+                return _ABSENT
+            place = place[piece]
+        return place
+
     def spelling(self, names: tuple[str, ...]) -> str | None:
-        """Return the first of the spellings that is there; two that disagree are a fault."""
-        there = [name for name in names if name in self.config]
-        for other in there[1:]:
-            if self.config[other] != self.config[there[0]]:
-                rule = f"disagrees with {self.prefix}{there[0]} = {self.config[there[0]]!r}, the same thing"
-                self.fault(other, self.config[other], rule, "Keep one of the two.")
-        return there[0] if there else None
+        """Return the first of the spellings that holds something, else one that is null; two at odds are a fault."""
+        there = [name for name in names if self.has(name)]
+        stated = [name for name in there if self.value(name) is not None]
+        for other in stated[1:]:
+            if self.value(other) != self.value(stated[0]):
+                rule = f"disagrees with {self.prefix}{stated[0]} = {self.value(stated[0])!r}, the same thing"
+                self.fault(other, self.value(other), rule, "Keep one of the two.")
+        return next(iter(stated or there), None)
 
     def whole(self, *names: str, minimum: int = 1) -> int:
         """Return the whole number a key must hold, under any of its spellings; 0 when it is at fault."""
@@ -69,18 +89,34 @@ class Keys:
             return 0
         return self._checked(name, minimum)
 
+    def alike(self, *names: str, default: int | None = None, said: str = "", minimum: int = 1) -> int:
+        """Return a whole number that may also be stated layer by layer; layers that differ are a fault.
+
+        A key that is absent is a fault too unless there is a `default` (noted if `said`).
+        """
+        name = self.spelling(names)
+        rows = self.value(name) if name else None
+        if name is None or not isinstance(rows, list):
+            if default is None:
+                return self.whole(*names, minimum=minimum)
+            return self.whole_or(default, *names, minimum=minimum, said=said) or 0
+        if not rows or any(row != rows[0] for row in rows):
+            self.fault(name, rows, "differs from layer to layer, which is not modelled", "Take the model apart.")
+            return 0
+        return self._checked(name, minimum, rows[0])
+
     def whole_or(self, default: int | None, *names: str, minimum: int = 0, said: str = "") -> int | None:
         """Return the whole number under a key that may be absent or null, then `default` (noted if `said`)."""
         name = self.spelling(names)
-        if name is None or self.config[name] is None:
+        if name is None or self.value(name) is None:
             if said:
                 state = "is missing" if name is None else "is null"
                 self.note(f"{self.prefix}{names[0]} {state}: {said}")
             return default
         return self._checked(name, minimum)
 
-    def _checked(self, name: str, minimum: int) -> int:
-        value = self.config[name]
+    def _checked(self, name: str, minimum: int, row: object = None) -> int:
+        value = self.value(name) if row is None else row
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
             kind = "a positive whole number" if minimum == 1 else f"a whole number of at least {minimum}"
             state = "is null where there must be" if value is None else "must be"
@@ -91,12 +127,14 @@ class Keys:
             return 0
         return value
 
-    def flag(self, name: str, *, quiet: bool = False) -> bool:
-        """Return the true or false under a key, here or in the file around; false, and noted, when missing."""
+    def flag(self, name: str, *, default: bool = False, quiet: bool = False) -> bool:
+        """Return the true or false under a key, here or in the file around; the default, and noted, when missing."""
         value = self.anywhere(name)
-        if value is None and not quiet:
-            self.note(f"{name} is missing: false taken, the default of the model's class")
-        if value is not None and not isinstance(value, bool):
+        if value is None:
+            if not quiet:
+                self.note(f"{name} is missing: {str(default).lower()} taken, the default of the model's class")
+            return default
+        if not isinstance(value, bool):
             self.fault(name, value, "must be true or false")
         return value is True
 

@@ -1,14 +1,22 @@
-"""How many weights, KV bytes and attention FLOP does a model have, part by part?"""
+"""How many weights, KV bytes and FLOP does a model have, part by part and layer by layer?"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from serving._dtypes import dtype_bytes
+from serving._mixer import Mixer
 from serving._quantisation import PARTS
+from serving.laws import matmul_flop
 from topo import Fault, InputError, suggest
 
-__all__ = ["Model"]
+__all__ = ["STATE_BYTES", "Model"]
+
+#: Recurrent states are kept in fp32 [bytes].
+STATE_BYTES = 4.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,36 +28,34 @@ class Model:
     name : str
         Catalogue name, or the stem of the file.
     family : str
-        The config's model_type.
+        The model_type it was read as.
     layers, hidden_size, vocab_size : int
         Decoder layers (multi-token-prediction layers left out), width, vocabulary.
     n_experts, top_k : int
         Routed experts of one MoE layer and how many a token takes; 0 when the model is dense.
     moe_layer_mask : tuple of bool, one per layer
-        True where the layer is MoE, False where it is dense.
+        True where the layer has routed experts.
+    mixers : tuple of Mixer, one per layer
+        What mixes tokens: attention, a recurrence, nothing.
+    dense_params : tuple of int, one per layer
+        Parameters of the dense feed-forward, 0 where there is none; beside the experts where
+        they are residual.
     expert_params, shared_params, router_params : int
         Parameters of one routed expert, and of the shared experts and the router of one MoE layer.
-    dense_params : int
-        Parameters of the feed-forward of one dense layer; 0 when every layer is MoE.
-    attention_params : int
-        Parameters of the attention projections of one layer.
+    expert_hidden_size : int
+        Width of a token as it is sent to the experts; 0 when the model is dense.
     norm_params : int
         Parameters of all norms of the model; in no other count.
     embedding_params, head_params : int
         Parameters of the embedding, and of the head (0 when the head is the embedding).
-    attention : str
-        "mla" (latent) or "gqa" (grouped query).
-    kv_elements_per_layer : int
-        Elements a token leaves in the KV cache of one layer.
-    attention_flops_per_position : int
-        Attention arithmetic per sequence, context position and layer, scores and values; for "mla" in the
-        absorbed form [FLOP].
-    attention_window : tuple of int or None, one per layer
-        Context positions the layer sees; None is all of them.
+    mtp_layers : int
+        Multi-token-prediction layers; in no count.
     weight_dtype, other_dtype : str
         Type of the weights, and of the parts in `unquantised`.
     unquantised : tuple of str
         Parts the quantisation leaves out: "attention", "router", "expert", "shared", "dense", "embedding", "head".
+    expert_dtype : str or None
+        Type of the routed experts where it is their own.
     n_group, topk_group : int or None
         The published group limit of the routing, None where there is none.
     source : str
@@ -75,21 +81,20 @@ class Model:
     n_experts: int
     top_k: int
     moe_layer_mask: tuple[bool, ...]
+    mixers: tuple[Mixer, ...]
+    dense_params: tuple[int, ...]
     expert_params: int
     shared_params: int
     router_params: int
-    dense_params: int
-    attention_params: int
+    expert_hidden_size: int
     norm_params: int
     embedding_params: int
     head_params: int
-    attention: str
-    kv_elements_per_layer: int
-    attention_flops_per_position: int
-    attention_window: tuple[int | None, ...]
+    mtp_layers: int
     weight_dtype: str
     other_dtype: str
     unquantised: tuple[str, ...]
+    expert_dtype: str | None
     n_group: int | None
     topk_group: int | None
     source: str
@@ -106,6 +111,17 @@ class Model:
         return self.n_moe_layers > 0
 
     @property
+    def attention(self) -> str:
+        """Kinds of mixers, as "mla" or "linear + gqa"."""
+        kinds = dict.fromkeys(mixer.kind for mixer in self.mixers if mixer.kind != "none")
+        return " + ".join(kinds)
+
+    @property
+    def attention_heads(self) -> int:
+        """Most GPUs that can share out the heads of every layer; 0 where no layer has heads."""
+        return math.gcd(*(mixer.heads for mixer in self.mixers))
+
+    @property
     def total_params(self) -> int:
         """Parameters of the model, norms left out (they are below 1 in 10^4)."""
         return self._params(self.n_experts)
@@ -116,10 +132,37 @@ class Model:
         return self._params(self.top_k)
 
     def _params(self, experts_per_layer: int) -> int:
-        moe, dense = self.n_moe_layers, self.layers - self.n_moe_layers
-        per_moe_layer = self.router_params + self.shared_params + experts_per_layer * self.expert_params
-        ends = self.embedding_params + self.head_params
-        return self.layers * self.attention_params + moe * per_moe_layer + dense * self.dense_params + ends
+        every = range(self.layers)
+        parts = ("attention", "router", "shared", "dense")
+        fixed = sum(self.params_in(part, every) for part in parts) + self.embedding_params + self.head_params
+        return fixed + self.n_moe_layers * experts_per_layer * self.expert_params
+
+    def params_in(self, part: str, layers: Iterable[int]) -> int:
+        """Return the parameters of a part in some layers.
+
+        Parameters
+        ----------
+        part : str
+            "attention" (the mixer), "router", "shared", "dense", or "expert" (one of each MoE layer).
+        layers : iterable of int
+            From 0.
+
+        Examples
+        --------
+        >>> from serving import load_model
+        >>> load_model("deepseek-v3").params_in("attention", range(61)) / 1e9
+        11.41342208
+        """
+        if part == "attention":
+            return sum(self.mixers[i].params for i in layers)
+        if part == "dense":
+            return sum(self.dense_params[i] for i in layers)
+        each = {"router": self.router_params, "shared": self.shared_params, "expert": self.expert_params}[part]
+        return each * sum(self.moe_layer_mask[i] for i in layers)
+
+    def bytes_in(self, part: str, layers: Iterable[int]) -> float:
+        """Return the bytes of a part in some layers; see `params_in` [bytes]."""
+        return self.params_in(part, layers) * dtype_bytes(self.dtype_of(part))
 
     @property
     def expert_bytes(self) -> float:
@@ -130,7 +173,15 @@ class Model:
         """Return the type a part's weights are stored in; see `bytes_of`."""
         if part not in PARTS:
             raise InputError(Fault("part", part, "is not a part of a model", suggest(str(part), PARTS)))
+        if part == "expert" and self.expert_dtype is not None:
+            return self.expert_dtype
         return self.other_dtype if part in self.unquantised else self.weight_dtype
+
+    @property
+    def dtypes(self) -> set[str]:
+        """Types of the weights of all parts there are."""
+        experts = {self.dtype_of("expert")} if self.is_moe else set()
+        return {self.weight_dtype} | ({self.other_dtype} if self.unquantised else set()) | experts
 
     def bytes_of(self, part: str) -> float:
         """Return the bytes of one part.
@@ -138,8 +189,8 @@ class Model:
         Parameters
         ----------
         part : str
-            "attention" (projections of one layer), "router" or "shared" (of one MoE layer), "expert" (one
-            routed expert), "dense" (feed-forward of one dense layer), "embedding", "head".
+            "router" or "shared" (of one MoE layer), "expert" (one routed expert), "embedding", "head";
+            for what differs from layer to layer see `bytes_in`.
 
         Returns
         -------
@@ -158,6 +209,9 @@ class Model:
         44040192.0
         """
         each = dtype_bytes(self.dtype_of(part))
+        if part in ("attention", "dense"):
+            rule = "differs from layer to layer"
+            raise InputError(Fault("part", part, rule, "Ask bytes_in(part, layers)."))
         return float(getattr(self, f"{part}_params")) * each
 
     def layer_weight_bytes(self, index: int, n_local_experts: float) -> float:
@@ -189,10 +243,8 @@ class Model:
         if not 0 <= index < self.layers:
             rule = f"must be a layer of {self.name}, 0 to {self.layers - 1}"
             raise InputError(Fault("index", index, rule, "Layers are counted from 0."))
-        if not self.moe_layer_mask[index]:
-            return self.bytes_of("attention") + self.bytes_of("dense")
-        held = n_local_experts * self.expert_bytes
-        return self.bytes_of("attention") + self.bytes_of("router") + self.bytes_of("shared") + held
+        held = n_local_experts * self.expert_bytes if self.moe_layer_mask[index] else 0.0
+        return held + sum(self.bytes_in(part, [index]) for part in ("attention", "router", "shared", "dense"))
 
     @property
     def total_weight_bytes(self) -> float:
@@ -218,7 +270,7 @@ class Model:
         Returns
         -------
         float
-            Sum over layers of min(context, window) positions [bytes].
+            Sum over layers of the positions kept: min(context, window) / stride of each cache [bytes].
 
         Raises
         ------
@@ -231,8 +283,77 @@ class Model:
         >>> load_model("deepseek-v3").kv_bytes(4096, "fp8")
         143917056.0
         """
-        positions = sum(context if window is None else min(context, window) for window in self.attention_window)
-        return float(positions * self.kv_elements_per_layer) * dtype_bytes(kv_dtype, "kv_dtype")
+        elements = sum(mixer.kv_kept(context) for mixer in self.mixers)
+        return float(elements) * dtype_bytes(kv_dtype, "kv_dtype")
+
+    @property
+    def state_bytes(self) -> float:
+        """What a sequence keeps whatever its length: recurrent states at fp32 [bytes]."""
+        return sum(mixer.state_elements for mixer in self.mixers) * STATE_BYTES
+
+    def flops_per_token(self, context: float) -> float:
+        """Return the arithmetic of one new token.
+
+        Parameters
+        ----------
+        context : float
+            Positions in the context, the token's own among them.
+
+        Returns
+        -------
+        float
+            2 FLOP per weight met (the embedding is looked up, not multiplied), and the mixers' own [FLOP].
+
+        Examples
+        --------
+        >>> from serving import load_model
+        >>> model = load_model("deepseek-v3")
+        >>> round(model.flops_per_token(1) / 1e9, 1), round(model.flops_per_token(4096) / 1e9, 1)
+        (73.3, 142.8)
+        """
+        head = self.head_params or self.embedding_params
+        return matmul_flop(1.0, float(head)) + sum(self.layer_flops(i, context) for i in range(self.layers))
+
+    def layer_flops(self, index: int, context: float) -> float:
+        """Return the arithmetic of one new token in one layer [FLOP]; see `flops_per_token`."""
+        parts = ("attention", "router", "shared", "dense")
+        met = sum(self.params_in(part, [index]) for part in parts) + self.top_k * self.params_in("expert", [index])
+        return matmul_flop(1.0, float(met)) + self.mixers[index].flop(context - 1, context)
+
+    def layer_table(self, context: int = 4096) -> list[dict[str, Any]]:
+        """Return what each layer is and holds, ready for JSON: [bytes] at bf16 KV, [FLOP] at a context.
+
+        Examples
+        --------
+        >>> from serving import load_model
+        >>> row = load_model("deepseek-v3").layer_table()[3]
+        >>> row["mixer"], row["feed_forward"], row["kv_bytes_per_token"]
+        ('mla', '256 experts top-8, shared', 1152.0)
+        """
+        return [
+            {
+                "mixer": mixer.kind,
+                "window": min((cache.window for cache in mixer.caches if cache.window), default=None),
+                "feed_forward": self._feed_forward(i),
+                "params": self._layer_params(i, self.n_experts),
+                "active_params": self._layer_params(i, self.top_k),
+                "weight_bytes": self.layer_weight_bytes(i, self.n_experts),
+                "kv_bytes_per_token": mixer.kv_elements * dtype_bytes("bf16"),
+                "state_bytes": mixer.state_elements * STATE_BYTES,
+                "flops_per_token": self.layer_flops(i, context),
+            }
+            for i, mixer in enumerate(self.mixers)
+        ]
+
+    def _feed_forward(self, i: int) -> str:
+        moe, shared = self.moe_layer_mask[i], self.shared_params > 0
+        names = (f"{self.n_experts} experts top-{self.top_k}" * moe, "shared" * (moe and shared),
+                 "dense" * (self.dense_params[i] > 0))  # fmt: skip
+        return ", ".join(name for name in names if name) or "none"
+
+    def _layer_params(self, i: int, experts: int) -> int:
+        parts = ("attention", "router", "shared", "dense")
+        return sum(self.params_in(part, [i]) for part in parts) + experts * self.params_in("expert", [i])
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields and what follows from them, ready for JSON; bytes in [bytes].
@@ -243,10 +364,13 @@ class Model:
         >>> load_model("mixtral-8x7b").to_dict()["n_moe_layers"]
         32
         """
-        counts = ("is_moe", "n_moe_layers", "total_params", "active_params")
-        derived = (*counts, "expert_bytes", "total_weight_bytes", "kv_bytes_per_token")
+        counts = ("is_moe", "n_moe_layers", "total_params", "active_params", "attention")
+        derived = (*counts, "expert_bytes", "total_weight_bytes", "kv_bytes_per_token", "state_bytes")
         fields = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        return fields | {name: getattr(self, name) for name in derived}
+        fields.pop("mixers")
+        return fields | {name: getattr(self, name) for name in derived} | {
+            "flops_per_token": self.flops_per_token(4096), "layer_table": self.layer_table(),
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         total, active = f"{self.total_params / 1e9:.1f} B parameters", f"{self.active_params / 1e9:.1f} B active"

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from serving._chip import ChipNumbers
 from serving._dtypes import dtype_bytes
-from serving._model import Model
-from serving._workload import Workload
+from serving._model import STATE_BYTES, Model
+from serving._workload import Slice, Workload
 from serving.laws import expected_experts_hit, kernel_seconds, matmul_flop
 
 __all__ = [
+    "Local",
     "Part",
     "expert_part",
     "kv_bytes",
@@ -64,6 +65,64 @@ class Part:
         return max(times, key=lambda name: times[name])
 
 
+@dataclass(frozen=True)
+class Local:
+    """What a GPU does for its own sequences: model, workload, chip, and how a replica's weights and tokens are cut."""
+
+    model: Model
+    workload: Workload
+    chip: ChipNumbers
+    tp: int = 1
+    cp: int = 1
+
+    def parts(self, slices: Sequence[Slice], layers: Sequence[int], *, head: bool = False) -> list[Part]:
+        """Return attention projections; attention with the KV cache; dense weights, with the head if asked."""
+        return [self._projections(slices, layers), self._attention(slices, layers), self._dense(slices, layers, head)]
+
+    def _projections(self, slices: Sequence[Slice], layers: Sequence[int]) -> Part:
+        model, share = self.model, self.tp
+        flop = matmul_flop(self._tokens(slices), model.params_in("attention", layers) / share)
+        n_bytes = model.bytes_in("attention", layers) / share
+        return _kernel("attention projections", self.chip, flop, n_bytes, model.dtype_of("attention"))
+
+    def _attention(self, slices: Sequence[Slice], layers: Iterable[int]) -> Part:
+        """Scores and values against the KV cache, and reading it; recurrent states are read and written."""
+        work, mixers = self.workload, [self.model.mixers[i] for i in layers]
+        flop = elements = states = 0.0
+        for count, before, after, _ in slices:
+            flop += count * sum(mixer.flop(before, after) for mixer in mixers) / (self.tp * self.cp)
+            elements += count * sum(mixer.kv_read(before, after, self.tp) for mixer in mixers)
+            states += 2 * count * sum(mixer.state_elements for mixer in mixers) / self.tp
+        n_bytes = elements * dtype_bytes(work.kv_dtype) + states * STATE_BYTES
+        asked = flop if work.attention_arithmetic else 0.0
+        return _kernel("attention and KV cache", self.chip, asked, n_bytes, work.kv_dtype)
+
+    def _dense(self, slices: Sequence[Slice], layers: Sequence[int], head: bool) -> Part:
+        model, tokens = self.model, self._tokens(slices)
+        # A tied head is the embedding, read once per step all the same.
+        end = "head" if model.head_params else "embedding"
+        weights = {part: (model.params_in(part, layers), tokens) for part in ("dense", "shared")}
+        weights["router"] = (model.params_in("router", layers) * self.workload.router, tokens)
+        weights[end] = (getattr(model, f"{end}_params") * head, sum(one.sequences * one.logits for one in slices))
+        compute = flop = n_bytes = 0.0
+        for part, (params, passing) in weights.items():
+            work = matmul_flop(float(passing), params / self.tp)
+            compute += work / self.chip.rate(model.dtype_of(part))
+            flop += work
+            n_bytes += params / self.tp * dtype_bytes(model.dtype_of(part))
+        memory = n_bytes / self.chip.hbm_bandwidth
+        return Part("dense, shared experts and head", max(compute, memory), compute, memory, 0.0, flop, n_bytes)
+
+    def _tokens(self, slices: Sequence[Slice]) -> float:
+        return sum(one.tokens for one in slices) / self.cp
+
+
+def _kernel(name: str, chip: ChipNumbers, flop: float, n_bytes: float, dtype: str) -> Part:
+    rate = chip.rate(dtype)
+    seconds = kernel_seconds(flop, rate, n_bytes, chip.hbm_bandwidth)
+    return Part(name, seconds, flop / rate, n_bytes / chip.hbm_bandwidth, 0.0, flop, n_bytes)
+
+
 def local_parts(
     model: Model, workload: Workload, chip: ChipNumbers, batch: int, layers: Sequence[int], *, head: bool = True
 ) -> list[Part]:
@@ -86,48 +145,7 @@ def local_parts(
         Attention projections; attention arithmetic with the KV cache; dense layers with
         shared experts and head (and router, where the workload counts it).
     """
-    return [
-        _attention_projections(model, chip, batch, len(layers)),
-        _attention(model, workload, chip, batch, layers),
-        _dense(model, workload, chip, batch, layers, head),
-    ]
-
-
-def _attention_projections(model: Model, chip: ChipNumbers, batch: int, n_layers: int) -> Part:
-    flop = matmul_flop(float(batch), float(model.attention_params)) * n_layers
-    n_bytes = model.bytes_of("attention") * n_layers
-    return _kernel("attention projections", chip, flop, n_bytes, model.dtype_of("attention"))
-
-
-def _attention(model: Model, workload: Workload, chip: ChipNumbers, batch: int, layers: Iterable[int]) -> Part:
-    """Scores and values against the KV cache, and reading it."""
-    positions = float(seen_positions(model, workload.context, layers) * batch)
-    flop = positions * model.attention_flops_per_position if workload.attention_arithmetic else 0.0
-    n_bytes = positions * model.kv_elements_per_layer * dtype_bytes(workload.kv_dtype)
-    return _kernel("attention and KV cache", chip, flop, n_bytes, workload.kv_dtype)
-
-
-def _kernel(name: str, chip: ChipNumbers, flop: float, n_bytes: float, dtype: str) -> Part:
-    rate = chip.rate(dtype)
-    seconds = kernel_seconds(flop, rate, n_bytes, chip.hbm_bandwidth)
-    return Part(name, seconds, flop / rate, n_bytes / chip.hbm_bandwidth, 0.0, flop, n_bytes)
-
-
-def _dense(
-    model: Model, workload: Workload, chip: ChipNumbers, batch: int, layers: Sequence[int], head: bool
-) -> Part:  # fmt: skip
-    moe = sum(model.moe_layer_mask[i] for i in layers)
-    counts = {"dense": len(layers) - moe, "shared": moe, "router": moe * workload.router, "head": int(head)}
-    compute = flop = n_bytes = 0.0
-    for part, count in counts.items():
-        # A tied head is the embedding, read once per step all the same.
-        stored = "embedding" if part == "head" and not model.head_params else part
-        work = matmul_flop(float(batch), float(getattr(model, f"{stored}_params"))) * count
-        compute += work / chip.rate(model.dtype_of(stored))
-        flop += work
-        n_bytes += model.bytes_of(stored) * count
-    memory = n_bytes / chip.hbm_bandwidth
-    return Part("dense, shared experts and head", max(compute, memory), compute, memory, 0.0, flop, n_bytes)
+    return Local(model, workload, chip).parts(workload.slices(batch), layers, head=head)
 
 
 def expert_part(
@@ -168,26 +186,22 @@ def experts_hit(expert: Ints, rank: Ints, share: Floats, top_k: int, tokens: flo
     return np.bincount(rank, weights=hit, minlength=ranks).astype(np.float64)
 
 
-def seen_positions(model: Model, context: int, layers: Iterable[int]) -> int:
-    """Return the context positions one sequence's new token looks at, summed over layers."""
-    windows = (model.attention_window[i] for i in layers)
-    return sum(context if window is None else min(context, window) for window in windows)
+def kv_bytes(model: Model, workload: Workload, layers: Iterable[int], tp: int = 1) -> float:
+    """Return the KV cache and recurrent states of one sequence in some layers, on one of `tp` GPUs [bytes]."""
+    mixers = [model.mixers[i] for i in layers]
+    kept = sum(mixer.kv_kept(workload.context, tp) for mixer in mixers) * dtype_bytes(workload.kv_dtype)
+    return kept + sum(mixer.state_elements for mixer in mixers) * STATE_BYTES / tp
 
 
-def kv_bytes(model: Model, workload: Workload, layers: Iterable[int]) -> float:
-    """Return the KV cache of one sequence in some layers [bytes]."""
-    return (
-        seen_positions(model, workload.context, layers) * model.kv_elements_per_layer * dtype_bytes(workload.kv_dtype)
-    )
-
-
-def resident_bytes(model: Model, layers: Iterable[int], *, first: bool = True, last: bool = True) -> float:
+def resident_bytes(
+    model: Model, layers: Iterable[int], *, first: bool = True, last: bool = True, tp: int = 1
+) -> float:  # fmt: skip
     """Return the weights a GPU of a stage holds besides routed experts: embedding first, head last [bytes].
 
     A tied head is the embedding: held once where the stage is first and last, by both where they differ.
     """
     ends = model.bytes_of("embedding") * (first or (last and not model.head_params)) + model.bytes_of("head") * last
-    return sum(model.layer_weight_bytes(int(i), 0) for i in layers) + ends
+    return (sum(model.layer_weight_bytes(int(i), 0) for i in layers) + ends) / tp
 
 
 def times(part: Part, count: int) -> Part:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collectives import experts_in_order
+from serving._layout import Layout
 from serving._model import Model
-from serving._workload import Layout, Workload
+from serving._workload import Workload
 from topo import Fault, InputError
 
-__all__ = ["PlacementPlan", "require_plan", "require_records"]
+__all__ = ["PlacementPlan", "plan_for", "require_plan", "require_records"]
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 
@@ -68,6 +70,43 @@ class PlacementPlan:
         stage = np.arange(len(mask)) * layout.pp // max(1, len(mask))
         expert = np.arange(n_experts)
         return cls(np.tile(expert, (moe, 1)), np.tile(rank, (moe, 1)), stage, layout.ep, layout.pp)
+
+
+def plan_for(model: Model, layout: Layout, shares: Floats) -> PlacementPlan:
+    """Return the plan of a layout nobody has placed: in order; with redundant slots the most loaded twice.
+
+    Parameters
+    ----------
+    model, layout : records
+        What is placed, and how it is cut.
+    shares : (MoE layers, experts) float
+        Part of the copies of each expert.
+    """
+    plain = PlacementPlan.contiguous(model.n_experts, model.moe_layer_mask, layout)
+    if not layout.redundant:
+        return plain
+    rows = {row.tobytes(): _dealt(row, layout) for row in shares}
+    expert, rank = (np.stack([rows[row.tobytes()][i] for row in shares]) for i in range(2))
+    return replace(plain, slot_expert=expert, slot_rank=rank)
+
+
+def _dealt(share: Floats, layout: Layout) -> tuple[Ints, Ints]:
+    """Give each redundant slot to the expert with most load per slot; deal the slots, heaviest first."""
+    copies = np.ones(len(share), dtype=np.intp)
+    for _ in range(layout.redundant):
+        copies[np.argmax(np.where(copies < layout.ep, share / copies, -1.0))] += 1
+    expert = np.repeat(np.arange(len(share)), copies)
+    expert = expert[np.argsort(-(share / copies)[expert], kind="stable")]
+    room = np.full(layout.ep, -(-len(expert) // layout.ep))
+    load, rank = np.zeros(layout.ep), np.empty(len(expert), dtype=np.intp)
+    holds = np.zeros((layout.ep, len(share)), dtype=bool)
+    for slot, one in enumerate(expert):
+        free = (room > 0) & ~holds[:, one]
+        rank[slot] = gpu = int(np.argmin(np.where(free if free.any() else room > 0, load, np.inf)))
+        load[gpu] += share[one] / copies[one]
+        room[gpu] -= 1
+        holds[gpu, one] = True
+    return expert, rank
 
 
 def require_plan(plan: PlacementPlan, model: Model, layout: Layout) -> None:

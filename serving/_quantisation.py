@@ -26,10 +26,10 @@ _IN_LAYER: dict[str, tuple[tuple[str, ...], ...]] = {
         ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"),
         ("self_attn.q_a_proj", "self_attn.q_b_proj", "self_attn.kv_a_proj_with_mqa", "self_attn.kv_b_proj"),
     ),
-    "router": (("mlp.gate",), ("mlp.router",), ("block_sparse_moe.gate",)),
-    "expert": _gated("mlp.experts.0", "block_sparse_moe.experts.0"),
-    "shared": _gated("mlp.shared_experts", "mlp.shared_expert"),
-    "dense": _gated("mlp"),
+    "router": (("mlp.gate",), ("mlp.router",), ("block_sparse_moe.gate",), ("feed_forward.router",)),
+    "expert": _gated("mlp.experts.0", "block_sparse_moe.experts.0", "feed_forward.experts.0"),
+    "shared": _gated("mlp.shared_experts", "mlp.shared_expert", "feed_forward.shared_expert"),
+    "dense": _gated("mlp", "feed_forward"),
 }
 _OUTSIDE = {"embedding": "embed_tokens", "head": "lm_head"}
 _PREFIXES = ("", "model.", "language_model.model.", "model.language_model.")
@@ -39,11 +39,12 @@ PARTS: tuple[str, ...] = ("attention", "router", "expert", "shared", "dense", "e
 
 
 class WeightTypes(NamedTuple):
-    """Type of the quantised weights, of the others, and the parts that are the others."""
+    """Type of the quantised weights, of the others, the parts that are the others, and that of experts if its own."""
 
     weight_dtype: str
     other_dtype: str
-    unquantised: tuple[str, ...]
+    unquantised: tuple[str, ...] = ()
+    expert_dtype: str | None = None
 
 
 class _Scheme(NamedTuple):
@@ -54,26 +55,42 @@ class _Scheme(NamedTuple):
     untouched: tuple[str, ...] = ()
 
 
-def read_weight_types(keys: Keys, mask: tuple[bool, ...], *, shared: bool) -> WeightTypes:
-    """Return the weight types of a config, with or without shared experts; faults are left in ``keys.faults``."""
+def read_weight_types(keys: Keys, where: Mapping[str, list[int]]) -> WeightTypes:
+    """Return the weight types of a config; faults are left in ``keys.faults``.
+
+    Parameters
+    ----------
+    keys : Keys
+        The config.
+    where : mapping of str to list of int
+        Layers each part is in; a part that is nowhere has no type.
+    """
     other = _plain_dtype(keys)
     config = keys.anywhere("quantization_config")
     if config is None:
-        return WeightTypes(other, other, ())
+        return WeightTypes(other, other)
     if not isinstance(config, Mapping):
         keys.fault("quantization_config", config, "must be an object")
-        return WeightTypes(other, other, ())
+        return WeightTypes(other, other)
     scheme = _scheme(keys, config)
     if scheme.untouched:
         keys.note(f"quantization_config: {' and '.join(scheme.untouched)} taken as {other}: the method leaves them")
-    parts = [part for part in PARTS if _layers_with(part, mask) and (shared or part != "shared")]
-    left_out = [part for part in parts if part in scheme.untouched or _left_out(keys, part, scheme.patterns, mask)]
-    return WeightTypes(scheme.dtype, other, tuple(left_out))
+    parts = [part for part in PARTS if where[part]]
+    left_out = [
+        part for part in parts if part in scheme.untouched or _left_out(keys, part, scheme.patterns, where[part])
+    ]
+    return WeightTypes(scheme.dtype, other, tuple(left_out), _expert_dtype(keys))
 
 
-def _layers_with(part: str, mask: tuple[bool, ...]) -> list[int]:
-    everywhere = part == "attention" or part in _OUTSIDE
-    return [layer for layer, moe in enumerate(mask) if everywhere or moe == (part != "dense")]
+def _expert_dtype(keys: Keys) -> str | None:
+    """Return the type of the experts where expert_dtype says it is another one (DeepSeek-V4)."""
+    value = keys.anywhere("expert_dtype")
+    if value is None:
+        return None
+    if not isinstance(value, str) or value not in CONFIG_DTYPES:
+        keys.fault("expert_dtype", value, "is not a type whose size is known", suggest(str(value), CONFIG_DTYPES))
+        return None
+    return CONFIG_DTYPES[value]
 
 
 def _plain_dtype(keys: Keys) -> str:
@@ -180,12 +197,11 @@ def _scheme(keys: Keys, config: Mapping[str, object]) -> _Scheme:
     return METHODS[method](keys, config)
 
 
-def _left_out(keys: Keys, part: str, patterns: tuple[str, ...], mask: tuple[bool, ...]) -> bool:
+def _left_out(keys: Keys, part: str, patterns: tuple[str, ...], layers: list[int]) -> bool:
     """Say whether the patterns cover every module of the part; a part covered in places is noted as quantised."""
     matches = _matcher(patterns)
     if part in _OUTSIDE:
         return any(matches(prefix + _OUTSIDE[part]) for prefix in _PREFIXES)
-    layers = _layers_with(part, mask)
     covered = max(
         sum(any(matches(f"{prefix}layers.{i}.{name}") for prefix in _PREFIXES) for i in layers for name in names)
         / (len(names) * len(layers))

@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
+from serving._assumed import assumed
 from serving._catalogue import Config, find_config
-from serving._families import FAMILIES, REFUSED, read_feed_forward
+from serving._families import ARCHITECTURES, FAMILIES, INNER_TYPES, NESTED, REFUSED, SIGNATURES
+from serving._feed_forward import Family, FeedForward, read_feed_forward
 from serving._keys import Keys
+from serving._layer_patterns import PATTERN_KEYS, pattern_length
 from serving._model import Model
 from serving._quantisation import read_weight_types
 from topo import Fault, InputError, suggest
 
 __all__ = ["load_model"]
 
+HIDDEN = ("hidden_size", "d_model", "n_embd", "n_embed", "dim", "emb_size")
+LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+VOCABULARY = ("vocab_size", "padded_vocab_size")
+MTP = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
+
 #: Layers are listed one by one; a slip of the pen must not fill the memory.
 _MOST_LAYERS = 10_000
 
 
-def load_model(name_or_path: str | os.PathLike[str]) -> Model:
+def load_model(name_or_path: str | os.PathLike[str], assume: Mapping[str, object] | None = None) -> Model:
     """Return a model of the catalogue, or the one a Hugging Face config.json describes.
 
     Parameters
     ----------
     name_or_path : str or path
         A name from `list_models`, a file, or a directory that holds a config.json.
+    assume : mapping of str to object, optional
+        Keys to read as if the config held them; dots lead into nested objects, and "@key" takes
+        what stands under another key. ``{"model_type": "mixtral"}`` reads an unknown family as one
+        that is known.
 
     Returns
     -------
     Model
-        Parameters by part, KV cache, attention arithmetic and weight types.
+        Parameters by part, KV cache, arithmetic and weight types, layer by layer.
 
     Raises
     ------
@@ -40,96 +53,138 @@ def load_model(name_or_path: str | os.PathLike[str]) -> Model:
     --------
     >>> load_model("llama-3.1-405b")
     Model(llama-3.1-405b: 405.8 B parameters, dense, 126 layers, bf16)
+    >>> load_model("llama-3.1-405b", assume={"num_hidden_layers": 63}).notes[0]
+    'assumed: num_hidden_layers = 63, in the place of 126'
     """
-    config = find_config(name_or_path)
-    family = _family(config)
-    keys = _keys(config, family)
+    config = assumed(find_config(name_or_path), assume or {})
+    keys, family = _language_model(config)
     model = _model(config, family, keys)
     if keys.faults:
         raise InputError(*keys.faults)
     return model
 
 
-def _family(config: Config) -> str:
-    """Return the model_type when it is one that is known."""
-    family = config.content.get("model_type")
-    if family is None:
-        raise InputError(_no_model_type(config))
-    if isinstance(family, str) and family in FAMILIES:
-        return family
-    why = REFUSED.get(str(family))
-    if why:
-        # No nearest name here: reading it as its neighbour would be the mistake.
-        rule, cure = f"is a family that is not supported: {why}", f"Supported: {', '.join(sorted(FAMILIES))}."
-    else:
-        rule, cure = "is not a family whose keys are known", suggest(str(family), FAMILIES)
-    raise InputError(Fault("model_type", family, rule, cure, config.file))
-
-
-def _no_model_type(config: Config) -> Fault:
-    nested = config.content.get("text_config")
-    if isinstance(nested, dict) and "model_type" in nested:
-        rule = f"key is missing, though text_config.model_type = {nested['model_type']!r}"
-        return Fault("model_type", None, rule, "Give the whole config.json as published.", config.file)
-    rule = "key is missing; looked for model_type, text_config.model_type"
-    cure = "Give the config.json of the model's Hugging Face repository."
-    if {"dim", "n_layers", "n_heads"} <= config.content.keys():
-        rule += "; keys dim, n_layers, n_heads are those of a publisher's own inference config"
-    return Fault("model_type", None, rule, cure, config.file)
-
-
-def _keys(config: Config, family: str) -> Keys:
-    """Return the object that holds the language model, with a note on what lies outside of it."""
-    row = FAMILIES[family]
-    keys = Keys(config.content, config.file)
-    if row.nested:
-        inner = config.content.get(row.nested)
-        if not isinstance(inner, dict):
-            rule = f"must be the object that holds the language model of {family}"
-            raise InputError(Fault(row.nested, inner, rule, "Give the config.json as published.", config.file))
-        keys = Keys(inner, config.file, f"{row.nested}.", config.content)
-        if inner.get("model_type", row.nested_type) != row.nested_type:
-            keys.fault("model_type", inner["model_type"], f"must be {row.nested_type} within {family}")
+def _language_model(config: Config) -> tuple[Keys, str]:
+    """Return the object that holds the language model, with notes on what lies outside of it, and its family."""
+    content = config.content
+    keys, family = Keys(content, config.file), _family(content)
+    if family not in FAMILIES:
+        for place in NESTED:
+            inner = keys.value(place)
+            if isinstance(inner, dict):
+                nested = Keys(inner, config.file, f"{place}.", content)
+                keys, family = nested, _family(inner) or INNER_TYPES.get(str(family))
+                break
+        else:
+            # Written flat, as if the language model were all there is.
+            family = INNER_TYPES.get(str(family), family) if keys.spelling(HIDDEN) else family
+    if family not in FAMILIES:
+        raise InputError(_unknown(config, keys, family))
     keys.notes.extend(config.notes)
-    if "vision_config" in config.content:
-        keys.note("vision_config: the vision tower is not counted")
-    for name in ("num_nextn_predict_layers", "num_mtp_modules"):
-        if keys.anywhere(name):
-            keys.note(f"{name} = {keys.anywhere(name)}: multi-token-prediction layers are left out")
-    return keys
+    if "vision_config" in content or "audio_config" in content:
+        keys.note("only the language model is counted: towers for images or sound are left out")
+    return keys, str(family)
+
+
+def _family(content: Mapping[str, object]) -> str | None:
+    """Return what a config calls its family, or what its class or its keys say."""
+    named = content.get("model_type")
+    if isinstance(named, str) and named in FAMILIES:
+        return named
+    classes = content.get("architectures")
+    for name in classes if isinstance(classes, list) else ():
+        if str(name) in ARCHITECTURES:
+            return ARCHITECTURES[str(name)]
+    if named is None:
+        return next((family for signs, family in SIGNATURES if signs <= content.keys()), None)
+    return str(named)
+
+
+def _unknown(config: Config, keys: Keys, family: str | None) -> Fault:
+    place = f"{keys.prefix}model_type"
+    if family is None:
+        looked = ", ".join(["model_type", *(f"{name}.model_type" for name in NESTED)])
+        rule = f"key is missing; looked for {looked}, and for the keys of publishers' own inference configs"
+        cure = "Give the config.json of the model's Hugging Face repository, or assume model_type=FAMILY."
+        return Fault(place, None, rule, cure, config.file)
+    if family in INNER_TYPES:
+        rule = f"must be the object that holds the language model of {family}"
+        return Fault(NESTED[0], config.content.get(NESTED[0]), rule, "Give the config.json as published.", config.file)
+    if family in REFUSED:
+        # No nearest name here: reading it as its neighbour would be the mistake.
+        rule, cure = (
+            f"is a family that is not supported: {REFUSED[family]}",
+            f"Supported: {', '.join(sorted(FAMILIES))}.",
+        )
+        return Fault(place, family, rule, cure, config.file)
+    other = f"If it is built like one of them, assume {place}=FAMILY, and KEY=@THEIRS where it names a key otherwise."
+    return Fault(
+        place, family, "is not a family whose keys are known", f"{suggest(family, FAMILIES)} {other}", config.file
+    )
+
+
+def _layer_count(keys: Keys) -> int:
+    """Return the layers stated, or as many as a pattern lists."""
+    listed = pattern_length(keys)
+    if keys.spelling(LAYERS) is None and listed:
+        keys.note(f"{LAYERS[0]} is missing: the {listed[1]} layers of {listed[0]}")
+        layers = listed[1]
+    elif keys.spelling(LAYERS) is None:
+        looked = ", ".join(keys.prefix + name for name in (*LAYERS, *PATTERN_KEYS))
+        keys.fault(LAYERS[0], None, f"key is missing; looked for {looked}")
+        return 0
+    else:
+        layers = keys.whole(*LAYERS)
+    if layers > _MOST_LAYERS:
+        keys.fault(LAYERS[0], layers, f"is more than {_MOST_LAYERS}, which no model has")
+        return 0
+    return layers
 
 
 def _model(config: Config, family: str, keys: Keys) -> Model:
     """Read every part; when ``keys.faults`` is not empty the numbers mean nothing."""
     row = FAMILIES[family]
-    layers, hidden, vocab = (keys.whole(key) for key in ("num_hidden_layers", "hidden_size", "vocab_size"))
-    if layers > _MOST_LAYERS:
-        keys.fault("num_hidden_layers", layers, f"is more than {_MOST_LAYERS}, which no model has")
-        layers = 0
-    attention = row.attention(keys, hidden)
-    windows = row.windows(keys, layers)
+    layers, hidden, vocabulary = _layer_count(keys), keys.whole(*HIDDEN), keys.whole(*VOCABULARY)
+    mixers = row.mixers(keys, hidden, layers)
     feed_forward = read_feed_forward(keys, row, hidden, layers)
-    if feed_forward.n_experts and layers and not any(feed_forward.moe_layer_mask):
-        keys.note(f"{feed_forward.n_experts} experts are stated but no layer is MoE: read as a dense model")
-        feed_forward = feed_forward._replace(n_experts=0, top_k=0, expert_params=0, shared_params=0, router_params=0)
-    types = read_weight_types(keys, feed_forward.moe_layer_mask, shared=feed_forward.shared_params > 0)
+    types = read_weight_types(keys, _where(feed_forward, layers))
     return Model(
         name=config.name,
         family=family,
         layers=layers,
         hidden_size=hidden,
-        vocab_size=vocab,
-        attention=attention.kind,
-        attention_params=attention.params,
-        # Two norms of the stream in each layer, one before the head.
-        norm_params=layers * (2 * hidden + attention.norms) + hidden,
-        embedding_params=vocab * hidden,
-        head_params=0 if keys.flag("tie_word_embeddings") else vocab * hidden,
-        kv_elements_per_layer=attention.kv_elements,
-        attention_flops_per_position=attention.flops_per_position,
-        attention_window=windows,
+        vocab_size=vocabulary,
+        mixers=mixers,
+        # Norms of the stream in each layer, and one before the head.
+        norm_params=sum(row.norms * hidden + mixer.norm_params for mixer in mixers) + hidden,
+        embedding_params=vocabulary * hidden,
+        head_params=0 if _tied(keys, row) else vocabulary * hidden,
+        mtp_layers=_mtp_layers(keys),
         source=config.source,
         notes=tuple(keys.notes),
         **feed_forward._asdict(),
         **types._asdict(),
     )
+
+
+def _tied(keys: Keys, row: Family) -> bool:
+    # The inference config of Grok-1 has no key for it; its code shares the matrix.
+    return keys.flag("tie_word_embeddings", default=row.tied or keys.has("widening_factor"))
+
+
+def _mtp_layers(keys: Keys) -> int:
+    count = keys.anywhere(*MTP)
+    if isinstance(count, int) and not isinstance(count, bool) and count > 0:
+        keys.note(f"{count} multi-token-prediction layers are left out of the counts")
+        return count
+    return 0
+
+
+def _where(feed_forward: FeedForward, layers: int) -> dict[str, list[int]]:
+    """Return the layers each part of a model is in."""
+    moe = [layer for layer, is_moe in enumerate(feed_forward.moe_layer_mask) if is_moe]
+    dense = [layer for layer, params in enumerate(feed_forward.dense_params) if params]
+    shared = moe if feed_forward.shared_params else []
+    every = list(range(layers))
+    return {"attention": every, "router": moe, "expert": moe, "shared": shared, "dense": dense, "embedding": every,
+            "head": every}  # fmt: skip

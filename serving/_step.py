@@ -1,45 +1,45 @@
 """How long does one step of this model take on this graph?
 
 A step is a list of operations. Each has its work, its HBM traffic and its time on the
-wires. `lower` lets everything overlap; `serial` overlaps only what one kernel does.
+wires. `lower` lets everything overlap; `serial` overlaps only what one kernel does; between
+them two half batches take turns on the GPU and on the wires.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from collectives import Bracket, Cost, MoE, Outer, bracket, cost, expert_shares, inclusion_shares, plain
+from collectives import Bracket, Cost, bracket, expert_shares, inclusion_shares, plain
 from serving._assumptions import assumptions_of
-from serving._chip import chip_numbers
-from serving._dtypes import dtype_bytes
+from serving._imbalance import Imbalance, imbalance_of
+from serving._layout import Layout, require_layout
 from serving._model import Model
-from serving._operations import (
-    Part,
-    expert_part,
-    experts_hit,
-    kv_bytes,
-    local_parts,
-    merged,
-    overlapped,
-    resident_bytes,
-    sum_parts,
-    times,
-)
-from serving._plan import PlacementPlan, require_plan, require_records
-from serving._workload import Layout, Workload
-from topo import Fabric, Fault, InputError, Routes, route
+from serving._operations import Part, overlapped
+from serving._plan import PlacementPlan, plan_for, require_plan, require_records
+from serving._shared import spread
+from serving._stages import Stages
+from serving._workload import Workload
+from serving.laws import lecture_seconds, matmul_flop, scaling_book_seconds
+from topo import Fabric, Fault, InputError, Routes, route, suggest
 from topo.units import format_quantity
 
-__all__ = ["Step", "step", "step_brackets"]
+__all__ = ["TIMES", "Step", "step", "step_brackets"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+#: How the operations of a step share time: what each name of `Step.times` means.
+TIMES: dict[str, str] = {
+    "lower": "everything overlaps: the most used of compute, memory and wires",
+    "two_batch": "two half batches take turns on GPU and wires",
+    "serial": "one operation after the other; a kernel's compute and memory overlap",
+    "lecture": "the lecture's max(compute, weights + KV cache): no wires, no attention arithmetic",
+    "scaling_book": "the scaling book's KV cache + max(compute, weights): no wires, no attention arithmetic",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,10 +52,20 @@ class Step:
         One token through all layers if everything overlaps [s].
     serial : float
         The same if only a kernel's own compute and memory traffic overlap [s].
+    two_batch : float
+        The same if two half batches take turns on GPU and wires, `serial` where that is no faster [s].
+    times : mapping of str to float
+        These and the two rules of thumb by name, see `TIMES` [s].
+    time : str
+        The name rates are worked out at.
+    seconds : float
+        Its time [s].
     parts : tuple of Part
         Operations in order; their seconds sum to `serial`.
     binding : str
         The longest part and what it waits for.
+    binding_link : str
+        Link and its class that the experts' slower all-to-all waits for; empty without one.
     remote_share : float
         Part of dispatched bytes that leaves the scale-up domain, own GPU counted.
     memory_per_gpu : float
@@ -64,13 +74,21 @@ class Step:
         HBM less the reserve [bytes].
     fits : bool
         Whether the one is within the other.
+    headroom : float
+        What is left; below zero what is missing [bytes].
+    most_sequences : int
+        Sequences per GPU that would fit.
     tokens_per_second : float
-        Of all sequences in flight (pp micro-batches), at `serial`; unequal stages wait for
-        the slowest.
+        New tokens of all sequences in flight, at `seconds`; unequal stages wait for the
+        slowest. Of a prefill the tokens of prompts.
+    tokens_per_user : float
+        Tokens a sequence gains per second; 0 in a prefill [1/s].
     weight_bytes, kv_bytes : float
         What `memory_per_gpu` is made of [bytes].
     experts_per_gpu : int
-        Routed experts of one layer on the fullest GPU.
+        Expert slots of one layer on the fullest GPU.
+    imbalance : Imbalance or None
+        How uneven the experts' work is; None for a dense model.
     layout : Layout
         As given.
     reason : str
@@ -81,16 +99,25 @@ class Step:
 
     lower: float
     serial: float
+    two_batch: float
+    times: Mapping[str, float]
+    time: str
+    seconds: float
     parts: tuple[Part, ...]
     binding: str
+    binding_link: str
     remote_share: float
     memory_per_gpu: float
     memory_usable: float
     fits: bool
+    headroom: float
+    most_sequences: int
     tokens_per_second: float
+    tokens_per_user: float
     weight_bytes: float
     kv_bytes: float
     experts_per_gpu: int
+    imbalance: Imbalance | None
     layout: Layout
     reason: str
     assumptions: tuple[str, ...]
@@ -116,6 +143,7 @@ def step(
     expert_load: ArrayLike | None = None,
     routing: str | Routes = "ecmp",
     profile: str = "ideal",
+    time: str = "serial",
 ) -> Step:
     """Return the time of one step of a model on a graph.
 
@@ -135,6 +163,8 @@ def step(
         Relative load of the experts; uniform by default.
     routing, profile
         As `collectives.cost`.
+    time : str, optional
+        Which of `TIMES` rates are worked out at.
 
     Returns
     -------
@@ -144,7 +174,7 @@ def step(
     Raises
     ------
     InputError
-        More GPUs than there are, a chip without numbers, a plan for another layout.
+        A layout that cannot exist, a chip without numbers, a plan for another layout.
 
     Examples
     --------
@@ -154,7 +184,11 @@ def step(
     ... ).experts_per_gpu
     4
     """
-    return _step_model(graph, model, workload, layout, plan, expert_load, routing, profile).result()
+    _require_words(time, model, workload)
+    asked = _Asked(graph, model, workload, layout, plan, expert_load, routing)
+    before = asked.stages(asked.usual, profile) if plan is not None else None
+    worked = asked.stages(plan or asked.usual, profile)
+    return _result(worked, before, time, uniform=expert_load is None, capped=asked.capped)
 
 
 def step_brackets(
@@ -186,194 +220,140 @@ def step_brackets(
     >>> step_brackets(graph, model, Workload(batch_per_gpu=64))["dispatch"]
     Bracket(2.019 us <= 2.019 us <= 2.019 us, gap 0 %: all_to_all_v)
     """
-    one = _step_model(graph, model, workload, layout, plan, expert_load, routing, "ideal")
-    one.result()
-    return {name: bracket(one.routes.fabric, routing=one.routes, **words) for name, (_, words) in one.slowest.items()}
+    asked = _Asked(graph, model, workload, layout, plan, expert_load, routing)
+    worked = asked.stages(plan or asked.usual, "ideal")
+    assert worked.all_parts
+    return {
+        name: bracket(worked.routes.fabric, routing=worked.routes, **words | _named(found, words))
+        for name, (found, words) in worked.slowest.items()
+    }
 
 
-def _step_model(
-    graph: nx.Graph[str] | Fabric, model: Model, workload: Workload, layout: Layout | None, plan: PlacementPlan | None,
-    expert_load: ArrayLike | None, routing: str | Routes, profile: str,
-) -> _StepModel:  # fmt: skip
-    routes = route(graph, routing)
-    require_records(model, workload, layout, plan)
-    layout = layout or (Layout(plan.ep, pp=plan.pp) if plan else Layout(routes.fabric.n_ranks if model.is_moe else 1))
-    return _StepModel(routes, model, workload, layout, plan, expert_load, profile)
+def _named(found: Cost, words: Mapping[str, Any]) -> dict[str, str]:
+    """Return the algorithm that was best, where the best was asked for."""
+    return {"algorithm": found.algorithm} if words.get("algorithm") == "best" else {}
 
 
-class _StepModel:
-    """One step being worked out: the group, the chip and the plan, and the operations over them."""
+class _Asked:
+    """A step as asked for, checked: routes, model with its shares, layout, and the plan nobody has to give."""
 
     def __init__(
-        self, routes: Routes, model: Model, workload: Workload, layout: Layout,
-        plan: PlacementPlan | None, expert_load: ArrayLike | None, profile: str,
+        self, graph: nx.Graph[str] | Fabric, model: Model, workload: Workload, layout: Layout | None,
+        plan: PlacementPlan | None, expert_load: ArrayLike | None, routing: str | Routes,
     ) -> None:  # fmt: skip
-        self.routes, self.model, self.workload, self.layout, self.profile = routes, model, workload, layout, profile
-        self.groups = _stage_groups(routes.fabric, model, layout)
-        self.chip = chip_numbers(routes.fabric, np.concatenate(self.groups))
-        self.plan = plan or PlacementPlan.contiguous(model.n_experts, model.moe_layer_mask, layout)
-        require_plan(self.plan, model, layout)
-        self.batch = workload.batch_of(layout.ep)
-        self.heaviest = int(self.batch.max())
+        self.routes, self.workload = route(graph, routing), workload
+        require_records(model, workload, layout, plan)
+        ranks = self.routes.fabric.n_ranks if model.is_moe else 1
+        self.layout = layout or (Layout(plan.ep, pp=plan.pp) if plan else Layout(ranks))
+        require_layout(self.layout, self.routes.fabric, model, workload)
         asked = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
+        if self.layout.shared == "spread":
+            model, asked = spread(model, asked)
+        self.model = model
         self.shares = inclusion_shares(asked, model.top_k) if model.is_moe else asked
-        self.uniform = expert_load is None
         self.capped = int((asked > self.shares * (1 + 1e-9)).sum())
-        self.remote: list[float] = []
-        #: Operation -> the longest of its collectives [s], and what `cost` took.
-        self.slowest: dict[str, tuple[float, dict[str, Any]]] = {}
+        self.usual = plan_for(model, self.layout, self.shares)
+        if plan is not None:
+            require_plan(plan, model, self.layout)
 
-    def result(self) -> Step:
-        stages = [self._stage_parts(s) for s in range(self.layout.pp)]
-        sends = self._sends()
-        parts = merged([*stages, [sends] if sends else []])
-        lower = sum(overlapped(stage) for stage in stages) + (sends.seconds if sends else 0.0)
-        serial = sum(part.seconds for part in parts)
-        slowest = max(sum(part.seconds for part in stage) for stage in stages)
-        weights, kv = self._memory()
-        usable = self.chip.hbm_bytes * (1 - self.workload.hbm_reserve)
-        fits = weights + kv <= usable
-        longest = max(parts, key=lambda part: part.seconds)
-        counts = self._experts_per_rank()
-        return Step(
-            lower=lower, serial=serial, parts=tuple(parts), binding=f"{longest.name} ({longest.resource})",
-            remote_share=float(np.mean(self.remote)) if self.remote else 0.0,
-            memory_per_gpu=weights + kv, memory_usable=usable, fits=fits,
-            tokens_per_second=float(self.batch.sum()) * self.layout.pp / max(serial, self.layout.pp * slowest),
-            weight_bytes=weights, kv_bytes=kv, experts_per_gpu=int(counts.max(initial=0)), layout=self.layout,
-            reason="" if fits else self._why_not(weights, kv, usable),
-            assumptions=self._assumptions(),
-        )  # fmt: skip
+    def stages(self, plan: PlacementPlan, profile: str) -> Stages:
+        """Return the step with a plan."""
+        return Stages(self.routes, self.model, self.workload, self.layout, plan, self.shares, profile)
 
-    def _why_not(self, weights: float, kv: float, usable: float) -> str:
-        size = [format_quantity(n, "bytes") for n in (weights + kv, usable, weights, kv)]
-        return f"needs {size[0]} per GPU of {size[1]} usable (weights {size[2]}, KV cache {size[3]})"
 
-    def _assumptions(self) -> tuple[str, ...]:
-        said = assumptions_of(
-            self.routes.fabric, self.model, self.workload, self.chip, uniform=self.uniform, profile=self.profile
+def _require_words(time: str, model: Model, workload: Workload) -> None:
+    faults = []
+    if time not in TIMES:
+        faults.append(Fault("time", time, "is not known", suggest(str(time), TIMES)))
+    if workload.draft and workload.drafter == "mtp" and not model.mtp_layers:
+        rule = f"{model.name} has no multi-token-prediction layer"
+        faults.append(Fault("workload.drafter", "mtp", rule, "Take drafter free, which costs nothing."))
+    if faults:
+        raise InputError(*faults)
+
+
+def _result(worked: Stages, before: Stages | None, time: str, *, uniform: bool, capped: int) -> Step:
+    times, parts = _times(worked), worked.all_parts
+    weights, kv, each = worked.memory()
+    usable = worked.chip.hbm_bytes * (1 - worked.workload.hbm_reserve)
+    fits = weights + kv <= usable
+    most = max(0, math.floor((usable - weights) / (each * worked.layout.tp * worked.layout.cp))) if each else 0
+    longest = max(parts, key=lambda part: part.seconds)
+    uneven = imbalance_of(worked, before)
+    rates = _rates(worked, times[time], times["serial"])
+    return Step(
+        lower=times["lower"], serial=times["serial"], two_batch=times["two_batch"], times=times, time=time,
+        seconds=times[time], parts=tuple(parts), binding=f"{longest.name} ({longest.resource})",
+        binding_link=uneven.hot_link if uneven else "", remote_share=uneven.remote_share if uneven else 0.0,
+        memory_per_gpu=weights + kv, memory_usable=usable, fits=fits, headroom=usable - weights - kv,
+        most_sequences=most, tokens_per_second=rates[0], tokens_per_user=rates[1], weight_bytes=weights, kv_bytes=kv,
+        experts_per_gpu=int(worked.experts_per_rank.max(initial=0)), imbalance=uneven, layout=worked.layout,
+        reason="" if fits else _why_not(worked, weights, kv, usable, most),
+        assumptions=_assumptions(worked, uniform, capped),
+    )  # fmt: skip
+
+
+def _times(worked: Stages) -> dict[str, float]:
+    sends = worked.sends.seconds if worked.sends else 0.0
+    serial = sum(part.seconds for part in worked.all_parts)
+    can_halve = max(one.sequences for one in worked.slices) >= 2
+    model, chip, stage = worked.model, worked.chip, worked.layout.stage
+    met = model.active_params - (model.embedding_params if model.head_params else 0)
+    tokens, context = float(worked.tokens.sum()), worked.workload.cached or worked.workload.context
+    caches = 0.0 if worked.workload.phase == "prefill" and not worked.workload.cached else float(
+        worked.sequences.sum() * model.kv_bytes(context, worked.workload.kv_dtype)
+    )  # fmt: skip
+    simple = (matmul_flop(tokens, float(met)), stage * chip.rate(model.weight_dtype), model.total_weight_bytes,
+              caches, stage * chip.hbm_bandwidth)  # fmt: skip
+    return {
+        "lower": sum(overlapped(stage) for stage in worked.parts) + sends,
+        "two_batch": min(serial, worked.two_batch()) if can_halve else serial,
+        "serial": serial,
+        "lecture": lecture_seconds(*simple),
+        "scaling_book": scaling_book_seconds(*simple),
+    }
+
+
+def _rates(worked: Stages, seconds: float, serial: float) -> tuple[float, float]:
+    """Return new tokens per second of all sequences in flight, and of one sequence."""
+    work, flight = worked.workload, worked.layout.in_flight
+    slowest = max(sum(part.seconds for part in stage) for stage in worked.parts) / serial
+    period = seconds * max(1.0, flight * slowest)
+    if work.phase == "prefill":
+        return float(worked.tokens.sum()) * flight / period, 0.0
+    return float(worked.sequences.sum()) * flight * work.emitted / period, work.emitted / period
+
+
+def _why_not(worked: Stages, weights: float, kv: float, usable: float, most: int) -> str:
+    size = [format_quantity(n, "bytes") for n in (weights + kv, usable, weights, kv, weights + kv - usable)]
+    if weights > usable:
+        alone = f"the weights alone are {format_quantity(weights - usable, 'bytes')} too much"
+    else:
+        alone = f"{most:,} sequences per GPU would fit"
+    need = f"needs {size[0]} per GPU of {size[1]} usable (weights {size[2]}, KV cache {size[3]})"
+    return f"{need}: {size[4]} too much; {alone}"
+
+
+def _assumptions(worked: Stages, uniform: bool, capped: int) -> tuple[str, ...]:
+    layout, work = worked.layout, worked.workload
+    count = layout.stage // layout.ep
+    groups = "one expert-parallel group" if count == 1 else f"{count} expert-parallel groups of {layout.ep} GPUs"
+    said = list(assumptions_of(
+        worked.routes.fabric, worked.model, work, worked.chip, uniform=uniform, profile=worked.profile, groups=groups
+    ))  # fmt: skip
+    if capped:
+        cap = f"1/top_k = 1/{worked.model.top_k}"
+        said.append(f"{capped} expert loads above {cap} are capped: a token goes to an expert once")
+    if layout.tp > 1:
+        said.append("tensor-parallel groups are costed one by one: links two of them share are not counted twice")
+    if layout.cp > 1:
+        said.append("context parallelism: tokens and attention divide evenly; states are handed on free")
+    if work.chunk is not None:
+        said.append(
+            f"a piece of {work.chunk} tokens in the middle of a prompt of {work.prompt_tokens} on every replica"
         )
-        if self.capped:
-            cap = f"1/top_k = 1/{self.model.top_k}"
-            return (*said, f"{self.capped} expert loads above {cap} are capped: a token goes to an expert once")
-        return said
-
-    def _stage_parts(self, s: int) -> list[Part]:
-        layers = [int(i) for i in np.flatnonzero(self.plan.layer_stage == s)]
-        head = s == self.layout.pp - 1
-        parts = local_parts(self.model, self.workload, self.chip, self.heaviest, layers, head=head)
-        moe = [i for i in layers if self.model.moe_layer_mask[i]]
-        return parts + (self._experts(s, moe) if moe else [])
-
-    def _experts(self, s: int, moe_layers: list[int]) -> list[Part]:
-        """Dispatch, experts and combine of a stage's MoE layers; layers placed alike are worked out once."""
-        number = np.cumsum(self.model.moe_layer_mask) - 1
-        kinds: dict[bytes, list[int]] = {}
-        for layer in (int(number[i]) for i in moe_layers):
-            key = (
-                self.plan.slot_rank[layer].tobytes()
-                + self.plan.slot_expert[layer].tobytes()
-                + self.shares[layer].tobytes()
-            )
-            kinds.setdefault(key, []).append(layer)
-        found = [(len(alike), self._expert_layer(s, alike[0])) for alike in kinds.values()]
-        self.remote += [remote for count, (_, remote) in found for _ in range(count)]
-        return [sum_parts([times(parts[i], count) for count, (parts, _) in found]) for i in range(3)]
-
-    def _expert_layer(self, s: int, layer: int) -> tuple[list[Part], float]:
-        work, model, ep = self.workload, self.model, self.layout.ep
-        expert, rank = self.plan.slot_expert[layer], self.plan.slot_rank[layer]
-        copies_of = np.bincount(expert, minlength=model.n_experts)
-        share = (self.shares[layer] / copies_of)[expert]
-        per_rank = np.bincount(rank, weights=share, minlength=ep)
-        copies = self.batch.astype(np.float64) * model.top_k
-        if work.copies == "direct":
-            dispatch, combine, remote = self._direct_copies(s, copies, per_rank * float(model.hidden_size))
-        else:
-            dispatch, combine, remote = self._merged_copies(s, layer)
-        held = np.bincount(rank, minlength=ep).astype(float)
-        hit = experts_hit(expert, rank, share, model.top_k, float(self.batch.sum()), ep)
-        experts = expert_part(model, work, self.chip, copies.sum() * per_rank, held, hit)
-        wires = (
-            Part("dispatch", dispatch, network_seconds=dispatch),
-            Part("combine", combine, network_seconds=combine),
+    if work.draft:
+        said.append(
+            f"{work.emitted:.4g} tokens per pass: {work.draft} guessed, each right with chance {work.acceptance}"
         )
-        return [wires[0], experts, wires[1]], remote
-
-    def _direct_copies(self, s: int, copies: Floats, elements: NDArray[Any]) -> tuple[float, float, float]:
-        """Return the times of dispatch and combine [s] and the share that leaves its domain."""
-        sent, back = (elements * dtype_bytes(t) for t in (self.workload.dispatch_dtype, self.workload.combine_dtype))
-        there, again = Outer(copies, sent), Outer(back, copies)
-        dispatch = self._cost("dispatch", kind_or_schedule="all_to_all_v", n_bytes=there, ranks=self.groups[s])
-        combine = self._cost("combine", kind_or_schedule="all_to_all_v", n_bytes=again, ranks=self.groups[s])
-        return dispatch.seconds, combine.seconds, dispatch.remote_share
-
-    def _merged_copies(self, s: int, layer: int) -> tuple[float, float, float]:
-        """Return the same of copies for each different GPU or domain."""
-        work, model, plan = self.workload, self.model, self.plan
-        moe = MoE(
-            self.batch, model.hidden_size, model.top_k, model.n_experts, dtype_bytes(work.dispatch_dtype),
-            dtype_bytes(work.combine_dtype), (plan.slot_expert[layer], plan.slot_rank[layer]), self.shares[layer],
-        )  # fmt: skip
-        dispatch, combine = (
-            self._cost(part, kind_or_schedule=f"moe_{part}", n_bytes=moe, ranks=self.groups[s], algorithm=work.copies)
-            for part in ("dispatch", "combine")
-        )
-        return dispatch.seconds, combine.seconds, dispatch.remote_share
-
-    def _cost(self, name: str, **words: Any) -> Cost:
-        """Cost a collective of an operation, and remember the slowest."""
-        result = cost(self.routes.fabric, routing=self.routes, profile=self.profile, **words)
-        if name not in self.slowest or result.seconds > self.slowest[name][0]:
-            self.slowest[name] = result.seconds, words
-        return result
-
-    def _sends(self) -> Part | None:
-        """Activations from stage to stage, at the combine dtype, one hop after the other."""
-        if self.layout.pp == 1:
-            return None
-        size = self.heaviest * self.model.hidden_size * dtype_bytes(self.workload.combine_dtype)
-        seconds = sum(
-            self._cost("pipeline sends", kind_or_schedule="send", n_bytes=size, stages=pair).seconds
-            for pair in pairwise(self.groups)
-        )
-        return Part("pipeline sends", seconds, network_seconds=seconds)
-
-    def _experts_per_rank(self) -> Ints:
-        if not self.model.is_moe:
-            return np.zeros(self.layout.ep, dtype=np.intp)
-        return np.stack([np.bincount(row, minlength=self.layout.ep) for row in self.plan.slot_rank])
-
-    def _memory(self) -> tuple[float, float]:
-        """Weights and KV cache of the fullest GPU of the fullest stage [bytes].
-
-        With pp stages pp micro-batches are in flight, so a stage holds 1/pp of the layers
-        of pp times the sequences: KV per GPU does not depend on pp.
-        """
-        model, counts = self.model, self._experts_per_rank()
-        number = np.cumsum(model.moe_layer_mask) - 1
-        worst = (0.0, 0.0)
-        for s in range(self.layout.pp):
-            layers = [int(i) for i in np.flatnonzero(self.plan.layer_stage == s)]
-            fixed = resident_bytes(model, layers, first=s == 0, last=s == self.layout.pp - 1)
-            moe = [int(number[i]) for i in layers if model.moe_layer_mask[i]]
-            experts = counts[moe].sum(axis=0).max(initial=0) * model.expert_bytes if moe else 0.0
-            kv = kv_bytes(model, self.workload, layers) * self.heaviest * self.layout.pp
-            worst = max(worst, (fixed + float(experts), kv), key=sum)
-        return worst
-
-
-def _stage_groups(fabric: Fabric, model: Model, layout: Layout) -> list[Ints]:
-    if layout.ep * layout.pp > fabric.n_ranks:
-        rule = f"needs {layout.ep * layout.pp} GPUs and the graph has {fabric.n_ranks}"
-        raise InputError(Fault("layout", f"ep {layout.ep} x pp {layout.pp}", rule, "Take fewer, or more domains."))
-    if layout.pp > model.layers:
-        raise InputError(
-            Fault("layout.pp", layout.pp, f"the model has {model.layers} layers", "Take at most that many stages.")
-        )
-    free = np.ones(fabric.n_ranks, dtype=bool)
-    groups = []
-    for _ in range(layout.pp):
-        groups.append(fabric.group(layout.ep, free))
-        free[groups[-1]] = False
-    return groups
+    return tuple(said)

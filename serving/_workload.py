@@ -1,21 +1,23 @@
-"""What is asked of the model, and how is it laid out?"""
+"""What is asked of the model in one step?"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from serving._dtypes import dtype_bytes
+from serving.laws import expected_accepted
 from topo import Fault, InputError, suggest
 
-__all__ = ["Layout", "Workload"]
+__all__ = ["Slice", "Workload", "whole"]
 
 Ints = NDArray[np.intp]
 
-PHASES = ("decode",)
+PHASES = ("decode", "prefill", "chunked")
+DRAFTERS = ("mtp", "free")
 COPIES = ("direct", "per_gpu", "per_domain")
 EXPERT_ROUTINGS = ("free",)
 EXPERT_READS = ("distinct", "all")
@@ -29,14 +31,28 @@ class Workload:
 
     Parameters
     ----------
-    phase : {"decode"}
-        One new token per sequence.
+    phase : {"decode", "prefill", "chunked"}
+        decode: one new token per sequence. prefill: whole prompts. chunked: decode, and with it a
+        piece of a prompt on every attention replica.
     context : int
-        Tokens in every sequence's KV cache.
+        Tokens in every sequence's KV cache, the new ones among them.
     batch : int, optional
-        Sequences over the whole expert-parallel group (constant total batch).
+        Sequences over all GPUs of a stage (constant total batch).
     batch_per_gpu : int, optional
         Sequences on every GPU (constant per GPU). One of the two is given.
+    cached : int, optional
+        Of a prompt's `context` tokens those whose KV cache is there already (prefill).
+    chunk : int, optional
+        Tokens of the piece of a prompt (chunked).
+    prompt : int, optional
+        Tokens of the whole prompt the piece is of; by default `context` (chunked). The piece in its middle is
+        counted, which costs as much as the mean over all pieces.
+    draft : int, optional
+        Tokens guessed per sequence, checked in the same pass (speculative decoding).
+    acceptance : float, optional
+        Chance that a guessed token is right when all before it are; must be given with `draft`.
+    drafter : {"mtp", "free"}, optional
+        Guesses come from the model's multi-token-prediction layer, one pass per token, or cost nothing.
     kv_dtype, dispatch_dtype, combine_dtype : str, optional
         Of KV cache and attention arithmetic, and of the two all-to-alls.
     copies : {"direct", "per_gpu", "per_domain"}, optional
@@ -64,6 +80,12 @@ class Workload:
     context: int = 4096
     batch: int | None = None
     batch_per_gpu: int | None = None
+    cached: int = 0
+    chunk: int | None = None
+    prompt: int | None = None
+    draft: int = 0
+    acceptance: float | None = None
+    drafter: str = "mtp"
     kv_dtype: str = "bf16"
     dispatch_dtype: str = "fp8"
     combine_dtype: str = "bf16"
@@ -80,7 +102,7 @@ class Workload:
             Fault(name, getattr(self, name), "is not known", suggest(str(getattr(self, name)), known))
             for name, known in (
                 ("phase", PHASES), ("copies", COPIES),
-                ("expert_routing", EXPERT_ROUTINGS), ("expert_read", EXPERT_READS),
+                ("expert_routing", EXPERT_ROUTINGS), ("expert_read", EXPERT_READS), ("drafter", DRAFTERS),
             )
             if getattr(self, name) not in known
         ]  # fmt: skip
@@ -93,7 +115,9 @@ class Workload:
             given = "both" if self.batch is not None else "neither"
             faults.append(Fault("batch, batch_per_gpu", given, "exactly one of the two is needed", "Give one."))
         for name in ("context", "batch", "batch_per_gpu"):
-            faults += _whole(name, getattr(self, name), optional=name != "context")
+            faults += whole(name, getattr(self, name), ... if name == "context" else None)
+        faults += whole("cached", self.cached, least=0) + whole("draft", self.draft, least=0)
+        faults += [fault for name in ("chunk", "prompt") for fault in whole(name, getattr(self, name), None)]
         for name in ("attention_arithmetic", "router"):
             if not isinstance(getattr(self, name), bool):
                 faults.append(Fault(name, getattr(self, name), "must be True or False", "Correct it."))
@@ -102,8 +126,57 @@ class Workload:
             faults.append(
                 Fault("hbm_reserve", self.hbm_reserve, "must lie in 0 .. 1, 1 excluded", "Give a part, as 0.1.")
             )
-        if faults:
+        if faults or (faults := self._at_odds()):
             raise InputError(*faults)
+
+    def _at_odds(self) -> list[Fault]:
+        """Return what goes with another phase, or is missing in this one."""
+        faults = []
+        for name, phase, neutral in (("cached", "prefill", 0), ("chunk", "chunked", None), ("prompt", "chunked", None)):
+            if getattr(self, name) != neutral and self.phase != phase:
+                faults.append(Fault(name, getattr(self, name), f"goes with phase {phase} only", "Leave it out."))
+        if self.phase == "prefill" and self.cached >= self.context:
+            faults.append(Fault("cached", self.cached, f"leaves nothing of {self.context} tokens", "Take fewer."))
+        if self.phase == "chunked" and self.chunk is None:
+            faults.append(Fault("chunk", None, "is needed in phase chunked", "Give tokens, as 2048."))
+        if self.chunk and self.chunk > self.prompt_tokens:
+            faults.append(Fault("chunk", self.chunk, f"is more than the prompt, {self.prompt_tokens}", "Take fewer."))
+        if self.draft and self.phase == "prefill":
+            faults.append(Fault("draft", self.draft, "guesses tokens of a decode", "Leave it out."))
+        rate = self.acceptance
+        if (self.draft > 0) != (rate is not None):
+            rule = "goes with draft" if rate is not None else "is needed with draft: it is never assumed"
+            faults.append(Fault("acceptance", rate, rule, "Give a chance, as 0.85, and draft, or neither."))
+        elif rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1):
+            faults.append(Fault("acceptance", rate, "must lie in 0 .. 1", "Give a chance, as 0.85."))
+        return faults
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the prompt a piece is of."""
+        return self.prompt or self.context
+
+    @property
+    def emitted(self) -> float:
+        """Tokens a sequence gains in a step of decode, on average."""
+        return expected_accepted(self.draft, self.acceptance or 0.0)
+
+    def slices(self, sequences: float) -> tuple[Slice, ...]:
+        """Return the work of an attention replica with so many sequences.
+
+        Examples
+        --------
+        >>> Workload(context=4096, batch=1).slices(8)
+        (Slice(sequences=8, before=4095, after=4096, logits=1),)
+        """
+        if self.phase == "prefill":
+            return (Slice(sequences, self.cached, self.context, 1),)
+        checked = 1 + self.draft
+        decode = Slice(sequences, self.context - 1, self.context + self.draft, checked)
+        if self.chunk is None:
+            return (decode,)
+        middle, half = self.prompt_tokens / 2, self.chunk / 2
+        return (decode, Slice(1, middle - half, middle + half, self.chunk / self.prompt_tokens))
 
     def batch_of(self, ranks: int) -> Ints:
         """Return the sequences on each GPU of a group: equal up to one, (ranks,) int."""
@@ -121,33 +194,29 @@ class Workload:
         return f"{self.batch:,} sequences over the group"
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How the model is cut: attention data-parallel and experts spread over `ep` GPUs, `pp` stages.
+class Slice(NamedTuple):
+    """Like sequences of one step on one attention replica.
 
-    Parameters
-    ----------
-    ep : int
-        GPUs over which the experts of a layer are spread; attention is replicated on them.
-    pp : int, optional
-        Pipeline stages, each an own group of ep GPUs.
+    `sequences` of them each grow from `before` to `after` tokens; the last `logits` of the new ones pass the head.
     """
 
-    ep: int
-    pp: int = field(default=1, kw_only=True)
+    sequences: float
+    before: float
+    after: float
+    logits: float
 
-    def __post_init__(self) -> None:
-        """Refuse what cannot be."""
-        faults = [*_whole("ep", self.ep), *_whole("pp", self.pp)]
-        if faults:
-            raise InputError(*faults)
+    @property
+    def tokens(self) -> float:
+        """New tokens of all of them."""
+        return self.sequences * (self.after - self.before)
 
 
-def _whole(name: str, value: Any, optional: bool = False) -> list[Fault]:
-    if value is None and optional:
+def whole(name: str, value: Any, default: Any = ..., *, least: int = 1) -> list[Fault]:
+    """Return what is wrong with a whole number; a `default` may stand in its place."""
+    if value is default:
         return []
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        return [Fault(name, value, "must be a whole number, one or more", "Correct it.")]
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        return [Fault(name, value, f"must be a whole number, {'one' if least else 'zero'} or more", "Correct it.")]
     if value > LARGEST:
         return [Fault(name, value, f"is more than {LARGEST:,}", "Give what one deployment has.")]
     return []

@@ -9,10 +9,16 @@ from numpy.typing import NDArray
 
 __all__ = [
     "decode_tokens_per_second",
+    "expected_accepted",
     "expected_experts_hit",
     "kernel_seconds",
     "least_redundant_experts",
+    "lecture_seconds",
     "matmul_flop",
+    "recurrence_flop",
+    "scaling_book_seconds",
+    "two_batch_seconds",
+    "visible_positions",
 ]
 
 Number = TypeVar("Number", float, NDArray[np.float64])
@@ -150,3 +156,167 @@ def least_redundant_experts(n_experts: int, ep: int) -> int:
     32
     """
     return -n_experts % ep
+
+
+def visible_positions(before: float, after: float, reach: float | None = None) -> float:
+    """Return the context positions that new tokens look at, all together.
+
+    Parameters
+    ----------
+    before, after : float
+        Tokens in the context before and after: token t = before + 1, ..., after looks at t positions.
+    reach : float, optional
+        Most positions one token looks at; no limit by default.
+
+    Returns
+    -------
+    float
+        Sum of min(t, reach) over the tokens, as t (t + 1) / 2 up to the reach and reach beyond.
+
+    References
+    ----------
+    Vaswani et al., arXiv 1706.03762 (causal); Beltagy et al., arXiv 2004.05150 (window).
+
+    Examples
+    --------
+    >>> visible_positions(0, 4), visible_positions(0, 4, 2), visible_positions(99, 100)
+    (10.0, 7.0, 100.0)
+    """
+    low, high = (before, after) if reach is None else (min(before, reach), min(after, reach))
+    beyond = 0.0 if reach is None else reach * (max(after, reach) - max(before, reach))
+    return (high * (high + 1) - low * (low + 1)) / 2 + beyond
+
+
+def recurrence_flop(state_elements: int, multiply_adds: int) -> int:
+    """Return the arithmetic of one token on a recurrent state.
+
+    Parameters
+    ----------
+    state_elements : int
+        Elements of the state.
+    multiply_adds : int
+        Multiply-adds per element: 2 to update and read it (linear attention, Mamba), 3 with the
+        recall of the delta rule.
+
+    Returns
+    -------
+    int
+        [FLOP].
+
+    References
+    ----------
+    Dao, Gu, arXiv 2405.21060 (Mamba-2); Yang et al., arXiv 2412.06464 (gated delta rule).
+
+    Examples
+    --------
+    >>> recurrence_flop(128 * 128, 3)
+    98304
+    """
+    return 2 * multiply_adds * state_elements
+
+
+def expected_accepted(draft: int, acceptance: float) -> float:
+    """Return the tokens a checked guess yields on average, the one of the check itself among them.
+
+    Parameters
+    ----------
+    draft : int
+        Tokens guessed.
+    acceptance : float
+        Chance that a guessed token is right when all before it are.
+
+    Returns
+    -------
+    float
+        1 + a + ... + a^draft = (1 - a^(draft + 1)) / (1 - a).
+
+    References
+    ----------
+    Leviathan, Kalman, Matias, arXiv 2211.17192, equation 1. DeepSeek-V3 (arXiv 2412.19437, section
+    5.4.3): one token guessed, accepted in 85 to 90 % of cases, 1.8 times the speed.
+
+    Examples
+    --------
+    >>> expected_accepted(1, 0.85), expected_accepted(3, 1.0)
+    (1.85, 4.0)
+    """
+    return float(sum(acceptance**i for i in range(draft + 1)))
+
+
+def two_batch_seconds(local: float, dispatch: float, experts: float, combine: float) -> float:
+    """Return the time of one layer for two half batches that take turns on the GPU and on the wires.
+
+    Parameters
+    ----------
+    local, dispatch, experts, combine : float
+        One half batch: attention and what else is the GPU's own, sending, experts, fetching back [s].
+
+    Returns
+    -------
+    float
+        While one half computes the other is on the wires, in lock step: max(local, combine) +
+        max(dispatch, local) + max(experts, dispatch) + max(combine, experts) [s].
+
+    References
+    ----------
+    DeepSeek-V3, arXiv 2412.19437, section 3.4: two micro-batches overlap attention of one with
+    dispatch and combine of the other.
+
+    Examples
+    --------
+    >>> two_batch_seconds(3.0, 1.0, 2.0, 1.0)
+    10.0
+    """
+    return max(local, combine) + max(dispatch, local) + max(experts, dispatch) + max(combine, experts)
+
+
+def lecture_seconds(flop: float, flops: float, weight_bytes: float, kv_bytes: float, bandwidth: float) -> float:
+    """Return a step as the lecture has it: compute and memory overlap, wires and attention arithmetic are free.
+
+    Parameters
+    ----------
+    flop, flops : float
+        Weights' arithmetic [FLOP] and rate [FLOP/s].
+    weight_bytes, kv_bytes, bandwidth : float
+        All weights, all caches [bytes] and HBM bandwidth [bytes/s].
+
+    Returns
+    -------
+    float
+        max(flop / flops, (weight_bytes + kv_bytes) / bandwidth) [s].
+
+    References
+    ----------
+    R. Pope on the Dwarkesh podcast, 2026-04-29, from 3:12.
+
+    Examples
+    --------
+    >>> lecture_seconds(4e12, 1e15, 8e9, 8e9, 8e12)
+    0.004
+    """
+    return max(flop / flops, (weight_bytes + kv_bytes) / bandwidth)
+
+
+def scaling_book_seconds(flop: float, flops: float, weight_bytes: float, kv_bytes: float, bandwidth: float) -> float:
+    """Return a step as the scaling book has it: caches are read on their own, weights beside their arithmetic.
+
+    Parameters
+    ----------
+    flop, flops, weight_bytes, kv_bytes, bandwidth
+        As `lecture_seconds`.
+
+    Returns
+    -------
+    float
+        kv_bytes / bandwidth + max(flop / flops, weight_bytes / bandwidth) [s].
+
+    References
+    ----------
+    Austin et al., "How to Scale Your Model", 2025, chapter on inference (jax-ml/scaling-book).
+
+    Examples
+    --------
+    >>> scaling_book_seconds(4e12, 1e15, 8e9, 8e9, 8e12)
+    0.005
+    """
+    return kv_bytes / bandwidth + max(flop / flops, weight_bytes / bandwidth)

@@ -52,6 +52,8 @@ def main(folder: Path) -> list[Path]:
         fits=[step.fits for step in steps],
     )  # fmt: skip
     written += figures.save(axes, folder / "step-time")
+    axes = figures.draw_step(steps[-1], heading="deepseek-v3 on 2 x 72 GPUs")
+    written += figures.save(axes, folder / "step", ["png"])
     bounds = {
         name: placement.expert_layer_bound(topo.load(name, domains=2), model, work, step_budget=BUDGET)
         for name in DESIGNS

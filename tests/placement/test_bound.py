@@ -193,9 +193,10 @@ def test_plain_arithmetic_gives_the_issues_numbers() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_plain_arithmetic_starts_from_the_models_own_weights(name: str) -> None:
     facts, model = MODELS[name], serving.load_model(name)
-    pieces = ("attention", "expert", "shared", "router")
+    pieces = ("expert", "shared", "router")
     assert [getattr(facts, piece) for piece in pieces] == [getattr(model, f"{piece}_params") for piece in pieces]
-    assert (facts.layers - facts.moe) * facts.dense == (model.layers - model.n_moe_layers) * model.dense_params
+    assert [facts.attention] * model.layers == [mixer.params for mixer in model.mixers]
+    assert (facts.layers - facts.moe) * facts.dense == sum(model.dense_params)
     assert facts.vocab * facts.hidden == model.head_params == model.embedding_params
 
 

@@ -85,7 +85,48 @@ def test_a_step_that_does_not_fit_is_an_answer() -> None:
 
 def test_stages_share_the_gpus_by_default() -> None:
     answer = run("step", "gb200-nvl72", "--model", "deepseek-v3", "--pp", "2", "--json").answer
-    assert answer["results"]["layout"] == {"ep": 36, "pp": 2}
+    layout = answer["results"]["layout"]
+    assert (layout["ep"], layout["pp"]) == (36, 2)
+
+
+@pytest.mark.parametrize(
+    ("ep", "share", "link"),
+    [(64, 0.0, "scale-up d0/gpu0"), (72, 0.0, "scale-up d0/gpu1"), (128, 0.5, "scale-out d0/gpu0"),
+     (144, 0.5, "scale-out d0/gpu1")],
+)  # fmt: skip
+def test_one_rack_against_two(ep: int, share: float, link: str) -> None:
+    """Domains follow the layout; the other number of racks stands beside it."""
+    answer = run("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", str(ep), "--json").answer
+    found = answer["results"]
+    assert answer["inputs"]["domains"] == (1 if ep <= 72 else 2)
+    assert found["remote_share"] == pytest.approx(share)
+    assert found["binding_link"].startswith(link)
+    one, two = found["racks"]
+    assert (one["domains"], two["domains"], two["ep"]) == (1, 2, 2 * one["ep"])
+    assert (one if ep <= 72 else two)["serial"] == found["serial"]
+    # Claim of the lecture's rack bound, on this hardware: twice the time for a token, over the NICs.
+    assert 2 < two["serial"] / one["serial"] < 2.5
+    assert two["remote_share"] == pytest.approx(0.5)
+
+
+def test_a_hundredth_of_the_nic_moves_the_answer() -> None:
+    """Other tools' answers do not move when the wires between racks are cut."""
+    asked = ("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", "144", "--json")
+    whole, cut = (run(*asked, *more).answer["results"] for more in ((), ("--set", "scale_out.bandwidth='4 Gb/s'")))
+    wires = [sum(part["network_seconds"] for part in found["parts"]) for found in (whole, cut)]
+    assert wires[1] > 90 * wires[0]
+
+
+def test_a_step_can_be_drawn(tmp_path: Path) -> None:
+    found = run("step", "hgx-h100-8", "--model", "mixtral-8x7b", "--figure", str(tmp_path / "step.svg"))
+    assert (found.code, found.err) == (0, f"wrote {tmp_path / 'step.svg'}\n")
+
+
+def test_a_model_is_read_as_assumed() -> None:
+    found = run("model", "show", "mixtral-8x7b", "--assume", "num_hidden_layers=16", "--layers")
+    assert "assumed: num_hidden_layers = 16, in the place of 32" in found.out
+    assert "16: 0, 1, 2 .. 15" in found.out
+    assert "must read KEY=VALUE" in run("model", "show", "mixtral-8x7b", "--assume", "x").err
 
 
 @pytest.mark.parametrize(

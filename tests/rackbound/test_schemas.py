@@ -59,6 +59,11 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("step", HGX, *MIXTRAL), ("step", HGX, "--model", "llama-3.1-70b", "--batch", "8"),
         ("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", "72", "--pp", "2", "--domains", "2"),
         ("step", HGX, "--model", "deepseek-v3"),
+        ("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", "128"),
+        ("step", HGX, *MIXTRAL, "--ep", "4", "--tp", "2", "--redundant", "2", "--time", "two_batch"),
+        ("step", HGX, *MIXTRAL, "--phase", "prefill", "--ep", "8", "--cp", "2", "--cached", "1024"),
+        ("step", HGX, "--model", "glm-4.5", "--phase", "chunked", "--chunk", "512", "--draft", "2", "--acceptance",
+         "0.8", "--drafter", "free", "--assume", "num_hidden_layers=46"),
     ],
     "bound/1": [
         ("bound", HGX, *MIXTRAL), ("bound", HGX, *MIXTRAL, "--domains", "1", "--overlap", "full"),
@@ -86,6 +91,8 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "model-show/1": [
         ("model", "show", "deepseek-v3"), ("model", "show", "gpt-oss-120b"), ("model", "show", "llama-3.1-405b"),
         ("model", "show", str(DATA / "hf-config" / "Qwen3-235B-A22B.config.json")),
+        ("model", "show", str(DATA / "hf-config" / "Nemotron-H-56B-Base-8K.config.json"), "--layers"),
+        ("model", "show", "mixtral-8x7b", "--assume", "num_hidden_layers=16", "--assume", "hidden_size=@hidden_size"),
     ],
     "doctor/1": [("doctor",)],
     "read/1": [

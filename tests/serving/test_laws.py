@@ -98,3 +98,44 @@ def test_fewer_replicas_leave_slots_unequal(n_experts: int, ep: int) -> None:
     least = laws.least_redundant_experts(n_experts, ep)
     assert 0 <= least < ep
     assert [r for r in range(least + 1) if (n_experts + r) % ep == 0] == [least]
+
+
+def test_guesses_by_hand_and_at_the_ends() -> None:
+    assert laws.expected_accepted(0, 0.0) == 1.0
+    assert laws.expected_accepted(2, 0.5) == 1.75
+    assert laws.expected_accepted(200, 0.9) == pytest.approx(1 / (1 - 0.9))
+    # DeepSeek-V3, arXiv 2412.19437, section 5.4.3: 85 to 90 % accepted, 1.8 times the speed.
+    assert 1.8 <= laws.expected_accepted(1, 0.85) <= 1.9
+
+
+def _turns(ops: list[float], layers: int) -> float:
+    """Two half batches on two machines, op by op, whoever is ready first; local and experts on the GPU."""
+    free, ready, done = [0.0, 0.0], [0.0, 0.0], [0, 0]
+    while min(done) < 4 * layers:
+        starts = [(max(ready[h], free[done[h] % 2]), done[h], h) for h in range(2) if done[h] < 4 * layers]
+        start, op, h = min(starts)
+        ready[h] = free[op % 2] = start + ops[op % 4]
+        done[h] += 1
+    return max(ready)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_batches_in_turn_lie_between_the_busier_machine_and_lock_step(seed: int) -> None:
+    ops = [float(x) for x in np.random.default_rng(seed).uniform(0.1, 3.0, 4)]
+    layers = 200
+    lock_step = laws.two_batch_seconds(*ops)
+    busier = 2 * max(ops[0] + ops[2], ops[1] + ops[3])
+    simulated = _turns(ops, layers) / layers
+    assert busier * (1 - 1e-9) <= lock_step <= 2 * sum(ops)
+    assert busier * (1 - 1e-9) <= simulated <= lock_step * (1 + 0.02)
+
+
+def test_two_batches_with_free_wires_are_two_computations() -> None:
+    assert laws.two_batch_seconds(3.0, 0.0, 2.0, 0.0) == 10.0
+    assert laws.two_batch_seconds(0.0, 3.0, 0.0, 2.0) == 10.0
+
+
+def test_the_sum_is_at_least_the_max() -> None:
+    for flop in (1e12, 1e14):
+        low, high = (law(flop, 1e15, 8e9, 4e9, 8e12) for law in (laws.lecture_seconds, laws.scaling_book_seconds))
+        assert low <= high <= 2 * low

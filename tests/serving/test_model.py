@@ -22,14 +22,13 @@ def test_counts_equal_the_independent_ones(name: str) -> None:
     assert round(model.total_params / 1e9, 3) == expected["computed_total_B"]
     assert round(model.active_params / 1e9, 3) == expected["computed_active_B"]
     parts = expected["computed_breakdown_B"]
-    assert model.layers * model.attention_params / 1e9 == pytest.approx(parts["attention"], abs=5.1e-4)
+    assert model.params_in("attention", range(model.layers)) / 1e9 == pytest.approx(parts["attention"], abs=5.1e-4)
     assert model.n_moe_layers * model.n_experts * model.expert_params / 1e9 == pytest.approx(
         parts["routed_experts"], abs=5.1e-4
     )
     assert model.n_moe_layers * model.shared_params / 1e9 == pytest.approx(parts["shared_experts"], abs=5.1e-4)
     assert (model.embedding_params + model.head_params) / 1e9 == pytest.approx(parts["embeddings"], abs=5.1e-4)
-    dense = (model.layers - model.n_moe_layers) * model.dense_params
-    assert dense / 1e9 == pytest.approx(parts["dense_ffn"], abs=5.1e-4)
+    assert sum(model.dense_params) / 1e9 == pytest.approx(parts["dense_ffn"], abs=5.1e-4)
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
@@ -59,7 +58,7 @@ def test_deepseek_v3_by_hand() -> None:
     assert model.expert_bytes == 44_040_192
     # 256 experts of one layer, GB; oracle: 11.3.
     assert 256 * model.expert_bytes / 1e9 == pytest.approx(11.3, abs=0.03)
-    assert model.attention_flops_per_position == 2 * 128 * (576 + 512)
+    assert model.mixers[0].caches[0].flops_per_position == 2 * 128 * (576 + 512)
     assert model.router_params == 7168 * 256
     assert (model.weight_dtype, model.other_dtype, model.unquantised) == ("fp8", "bf16", ())
     assert model.total_weight_bytes == model.total_params
@@ -70,9 +69,9 @@ def test_deepseek_v3_by_hand() -> None:
 def test_gpt_oss_by_hand() -> None:
     model = load_model("gpt-oss-120b")
     assert model.expert_params == 3 * 2880 * 2880 + 2 * 2880 + 2880
-    assert model.attention_params == 2 * 2880 * 4096 + 2 * 2880 * 512 + 4096 + 2 * 512 + 2880
-    assert model.attention_window == (128, None) * 18
-    assert model.attention_flops_per_position == 4 * 64 * 64
+    assert model.mixers[0].params == 2 * 2880 * 4096 + 2 * 2880 * 512 + 4096 + 2 * 512 + 2880
+    assert tuple(mixer.caches[0].window for mixer in model.mixers) == (128, None) * 18
+    assert model.mixers[0].caches[0].flops_per_position == 4 * 64 * 64
     assert model.unquantised == ("attention", "router", "embedding", "head")
     assert model.expert_bytes == model.expert_params * 17 / 32
     assert model.bytes_of("head") == 2 * 201088 * 2880
@@ -132,7 +131,8 @@ def test_to_dict_is_json_with_the_totals(name: str) -> None:
     model = load_model(name)
     record = json.loads(json.dumps(model.to_dict(), allow_nan=False))
     assert record["total_params"] == model.total_params
-    assert set(record) >= {field.name for field in dataclasses.fields(Model)}
+    assert set(record) >= {field.name for field in dataclasses.fields(Model)} - {"mixers"}
+    assert len(record["layer_table"]) == model.layers
 
 
 def test_a_wrong_part_layer_or_type_is_said() -> None:

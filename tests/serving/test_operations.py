@@ -122,7 +122,7 @@ def test_windows_bound_what_is_read_and_kept() -> None:
 
 def test_parts_have_their_own_dtypes() -> None:
     projections, _, rest = local_parts(GPT_OSS, WORK, GB200, 114, range(36))
-    assert projections.n_bytes == 36 * GPT_OSS.attention_params * 2
+    assert projections.n_bytes == GPT_OSS.params_in("attention", range(36)) * 2
     assert projections.compute_seconds == pytest.approx(projections.flop / 2.5e15, rel=1e-12)
     assert rest.n_bytes == 201088 * 2880 * 2  # the head alone: no dense layers, no shared experts
     one = np.array([114.0])

@@ -90,3 +90,29 @@ def test_layouts_that_are_none(layout: dict[str, Any], place: str) -> None:
 
 
 # --- PlacementPlan ---
+
+
+# --- phases ---
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [({"cached": 8}, "cached"), ({"phase": "prefill", "cached": 4096}, "cached"), ({"phase": "chunked"}, "chunk"),
+     ({"chunk": 8}, "chunk"), ({"phase": "chunked", "chunk": 5000}, "chunk"), ({"draft": 1}, "acceptance"),
+     ({"acceptance": 0.5}, "acceptance"), ({"draft": 1, "acceptance": 1.5}, "acceptance"), ({"prompt": 8}, "prompt"),
+     ({"phase": "prefill", "draft": 1, "acceptance": 0.5}, "draft"), ({"drafter": "eagle"}, "drafter"),
+     ({"draft": -1}, "draft")],
+)  # fmt: skip
+def test_what_goes_with_another_phase_is_refused(change: dict[str, Any], place: str) -> None:
+    asked: dict[str, Any] = {"batch_per_gpu": 114} | change
+    with pytest.raises(InputError) as caught:
+        Workload(**asked)
+    assert places(caught) == [place]
+
+
+def test_slices_are_the_new_tokens_of_a_replica() -> None:
+    assert [one.tokens for one in Workload(batch=1).slices(8)] == [8]
+    assert [one.tokens for one in Workload(batch=1, draft=3, acceptance=0.5).slices(8)] == [32]
+    assert [one.tokens for one in Workload(phase="prefill", context=100, cached=60, batch=1).slices(8)] == [320]
+    assert [one.tokens for one in Workload(phase="chunked", chunk=512, batch=1).slices(8)] == [8, 512]
+    assert Workload(batch=1, draft=2, acceptance=0.5).emitted == 1.75
