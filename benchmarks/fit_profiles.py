@@ -282,7 +282,7 @@ def table(rows: Sequence[tuple[Matched, float, float, bool]]) -> None:
     print(f"| rows of | rows | {' | '.join(columns)} |")
     print(f"|---|---|{'---|' * len(columns)}")
     for name, places in groups.items():
-        cells = (f"{np.median(size):.1%} ({np.quantile(size, 0.9):.0%})"
+        cells = (f"{np.median(size):.1%} ({np.quantile(size, 0.9):.1%})"
                  for size in (np.abs(off[places]) for off in columns.values()))  # fmt: skip
         print(f"| {name} | {len(places)} | {' | '.join(cells)} |")
     print("\nMedian of |predicted / measured - 1|, in brackets the 90th percentile.")
