@@ -33,7 +33,7 @@ ROWS = ROOT / "tests" / "data" / "measured.csv"
 Floats = NDArray[np.float64]
 
 #: Residual in log time beyond which a row counts linearly, and weight of a centre against a row's residual.
-ROBUST, DRAW = 0.05, 0.4
+ROBUST, DRAW = 0.08, 0.6
 #: Bulk rows slower than so many times their NIC's time were measured on other machines than the row names, or untuned.
 OFF_NIC = 2.0
 #: NCCL's latency of LL over a network, each step between domains [s].
