@@ -153,8 +153,8 @@ def expert_seconds(c: Constants, f: Features) -> Floats:
     latency = c["latency.base"] * back("latency.combine") + grown * back("latency.combine_rank")
     latency = latency * c["latency.environment"]
     crowd = 1 + c["wire.crowd"] * np.log2(np.maximum(f.ranks / 8, 1))
-    up = f.up * crowd / (c["wire.efficiency"] * back("wire.combine"))
-    out = f.out / (c["scale_out.efficiency"] * back("scale_out.combine"))
+    up = f.up * crowd / np.minimum(c["wire.efficiency"] * back("wire.combine"), 1.0)
+    out = f.out / np.minimum(c["scale_out.efficiency"] * back("scale_out.combine"), 1.0)
     local = f.tokens * c["token.seconds"] * back("token.combine")
     wires = _norm(c["scale_out.overlap"], up, out)
     body = _norm(c["token.overlap"], wires, local)

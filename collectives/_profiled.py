@@ -21,6 +21,8 @@ __all__ = ["profiled"]
 
 #: Collectives whose times were fitted; others take the constants of an all-gather.
 _FITTED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_to_all_v", "moe_dispatch", "moe_combine")
+#: Time of rings where in-switch reduction was asked for: they are out of the question [s].
+_NEVER = 1e9
 #: Part of the bytes that is as good as none: what is left is latency.
 _FLAG = 1e-12
 
@@ -78,6 +80,8 @@ def _row(ideal: Cost, routes: Routes, ranks: NDArray[np.intp], size: Any, profil
         return expert_features(fabric, ideal.kind, size, ranks, profile.copies, routing=routes)
     if chosen or ideal.kind not in ("all_reduce", "all_gather", "reduce_scatter"):
         row = features_of(ideal, fabric, ranks)
+        if ideal.algorithm == "nvls":
+            return replace(row, nvls=row.up, up=np.full(1, _NEVER))
         tokens = float(np.max(size.tokens)) if isinstance(size, MoE) else 0.0
         return replace(row, tokens=np.full(1, tokens))
     return bulk_features(fabric, ideal.kind, ideal.n_bytes, ranks, routes)

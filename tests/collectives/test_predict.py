@@ -80,6 +80,18 @@ def test_in_switch_reduction_is_taken_from_five_ranks_up_where_switches_reduce()
     assert choice_weights(bulk_features(ampere, "all_reduce", 2.0**32, RANKS))[-1, 0] == 0
 
 
+def test_an_algorithm_that_is_named_is_taken() -> None:
+    free, ring, nvls = (
+        collectives.cost(HGX, "all_reduce", 2.0**34, profile="nccl-hopper", algorithm=name).seconds
+        for name in (None, "ring", "nvls")
+    )
+    assert nvls < free < 1.01 * nvls  # the library takes it at this size, and a ring hardly ever
+    assert ring > 1.2 * nvls
+    small = [collectives.cost(HGX, "all_reduce", 512, profile="nccl-hopper", algorithm=name).seconds
+             for name in (None, "nvls")]  # fmt: skip
+    assert small[0] != small[1]
+
+
 def test_both_classes_overlap_almost_as_a_maximum() -> None:
     profile = load_profile("nccl-hopper")
     row = bulk_features(PAIR, "all_to_all", 2.0**34, PAIR.rank_numbers(16))
