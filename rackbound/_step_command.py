@@ -132,7 +132,8 @@ def _one_or_two_racks(
     layout, size = result.layout, int(fabric.domain_sizes.max())
     one = layout.stage <= size
     plain = layout.pp == layout.tp == layout.cp == 1 and layout.stage == layout.ep and model.is_moe
-    if not plain or layout.ep > 2 * size or (not one and layout.ep % 2):
+    # Twice as wide a group may still lie in one domain, and three do not halve.
+    if not plain or not size < 2 * layout.ep <= 4 * size or (not one and layout.ep % 2):
         return None
     count = 2 if one else 1
     width = layout.ep * 2 if one else layout.ep // 2
