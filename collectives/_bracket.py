@@ -262,9 +262,9 @@ def _why_not_simulated(routes: Routes, plan: Schedule) -> str:
 def _count(phase: Phase) -> tuple[int, int]:
     """Return how many flows go over wires in a phase, and how many different sizes they have at most."""
     traffic = phase.traffic
-    if isinstance(traffic, Outer):
-        sends, receives = traffic.sent > 0, traffic.received > 0
-        return int(sends.sum()) * int(receives.sum()) - int((sends & receives).sum()), traffic.sizes
+    if isinstance(traffic, Outer | tuple):
+        products = traffic if isinstance(traffic, tuple) else (traffic,)
+        return sum(product.pairs for product in products), sum(product.sizes for product in products)
     if isinstance(traffic, Flows):
         return len(traffic.n_bytes), len(np.unique(traffic.n_bytes))
     wire = traffic[(traffic > 0) & ~np.eye(len(traffic), dtype=bool)]

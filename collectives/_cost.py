@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,13 +16,14 @@ from collectives._kinds import KINDS
 from collectives._loads import PhaseLoads, phase_loads
 from collectives._moe import MoE
 from collectives._msccl import Algorithm
+from collectives._profile import Profile, load_profile
 from collectives._reaching import with_cure
 from collectives._records import Flows, Outer, Phase, Schedule
 from collectives._request import end_ports, fallen_through, scheduled
 from collectives._results import ClassLoad, Cost, PhaseCost
 from collectives._schedule import Order, Stages
 from collectives._traffic import NoPath
-from topo import EDGE_KINDS, Fabric, Fault, InputError, Ranks, Routes, Routing, route, suggest
+from topo import EDGE_KINDS, Fabric, InputError, Ranks, Routes, Routing, route
 
 __all__ = ["cost"]
 
@@ -36,7 +38,7 @@ def cost(
     ranks: Ranks = None,
     algorithm: str | Algorithm | None = None,
     routing: Routing = "ecmp",
-    profile: str = "ideal",
+    profile: str | os.PathLike[str] | Profile = "ideal",
     pipelined: bool | None = None,
     stages: Stages = None,
     root: str | int | None = None,
@@ -63,8 +65,11 @@ def cost(
     routing : str, Hash, Tables or Routes, optional
         A routing rule: a row of `topo.RULES`, a hash with its seed, forwarding tables, or
         routes worked out before for this very fabric.
-    profile : str, optional
-        Software profile; "ideal" adds nothing.
+    profile : str, path or Profile, optional
+        Software: a name of `list_profiles`, a file, or what `load_profile` returns. "ideal" is
+        the wires alone. With any other the time is that profile's prediction, of the
+        algorithm its library takes where none is named; loads and bottleneck stay those of
+        the wires.
     pipelined : bool, optional
         Whether phases overlap; by default as the algorithm says.
 
@@ -90,8 +95,7 @@ def cost(
     >>> cost(topo.load("hgx-h100-8"), "all_reduce", 1e9, algorithm="best").algorithm
     'nvls'
     """
-    if profile not in PROFILES:
-        raise InputError(Fault("profile", profile, "is not a known profile", suggest(profile, PROFILES)))
+    software = load_profile(profile)
     graph, ranks = end_ports(graph, ranks)
     routes = route(graph, routing)
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
@@ -99,17 +103,23 @@ def cost(
     def priced(name: str | Algorithm | None) -> Cost:
         plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, name, **words)
         try:
-            return _priced(routes, plan, profile, pipelined)
+            found = _priced(routes, plan, pipelined)
         except NoPath as error:
             error.plan = plan
             raise
+        if software.law == "ideal":
+            return found
+        from collectives._profiled import profiled  # which costs wires of its own
+
+        chosen = name is not None or isinstance(kind_or_schedule, Schedule)
+        return profiled(found, routes, plan.ranks, n_bytes, software, chosen=chosen)
 
     try:
         if algorithm == "best" and isinstance(kind_or_schedule, str):
             return _best(kind_or_schedule, priced)
         return priced(algorithm)
     except NoPath as lost:
-        raise with_cure(lost, routes, lambda plan: _priced(routes, plan, profile, pipelined).seconds) from None
+        raise with_cure(lost, routes, lambda plan: _priced(routes, plan, pipelined).seconds) from None
 
 
 def _best(kind: str, priced: Callable[[str], Cost]) -> Cost:
@@ -134,7 +144,7 @@ def _best(kind: str, priced: Callable[[str], Cost]) -> Cost:
     return replace(found, tried=seconds, assumptions=(*found.assumptions, line))
 
 
-def _priced(routes: Routes, plan: Schedule, profile: str, pipelined: bool | None) -> Cost:
+def _priced(routes: Routes, plan: Schedule, pipelined: bool | None) -> Cost:
     """Cost every distinct phase once, and add up."""
     terms: list[PhaseCost] = []
     loads = np.zeros(len(routes.fabric.source))
@@ -149,7 +159,7 @@ def _priced(routes: Routes, plan: Schedule, profile: str, pipelined: bool | None
         terms.append(replace(term, repeats=phase.repeats))
         loads += phase.repeats * carried
     overlap = plan.pipelined if pipelined is None else pipelined
-    return _summary(routes, plan, terms, loads, profile, overlap)
+    return _summary(routes, plan, terms, loads, overlap)
 
 
 def _phase_loads(routes: Routes, plan: Schedule, phase: Phase) -> PhaseLoads:
@@ -164,10 +174,6 @@ def _phase_loads(routes: Routes, plan: Schedule, phase: Phase) -> PhaseLoads:
     if (rows >= len(plan.ranks)).any():
         return link_loads(routes.fabric, nodes, flows)
     return phase_loads(routes, plan.ranks[rows], flows)
-
-
-#: Software profiles; "ideal" is the wires alone.
-PROFILES = ("ideal",)
 
 
 def _binding(fabric: Fabric, phase: PhaseLoads) -> PhaseCost:
@@ -195,9 +201,7 @@ def _overlapped(fabric: Fabric, terms: list[PhaseCost], loads: Floats) -> PhaseC
     return PhaseCost(latency, float(transfer[link]), fabric.link_label(link), EDGE_KINDS[fabric.link_kind[link]])
 
 
-def _summary(
-    routes: Routes, plan: Schedule, terms: list[PhaseCost], loads: Floats, profile: str, pipelined: bool
-) -> Cost:
+def _summary(routes: Routes, plan: Schedule, terms: list[PhaseCost], loads: Floats, pipelined: bool) -> Cost:
     latency = sum((term.repeats * term.latency_seconds for term in terms), 0.0)
     transfer = sum((term.repeats * term.bandwidth_seconds for term in terms), 0.0)
     longest = max(terms, key=lambda term: term.repeats * term.seconds, default=PhaseCost())
@@ -215,7 +219,7 @@ def _summary(
         classes=_class_loads(routes.fabric, loads, seconds), phases=tuple(terms),
         remote_share=remote, remote_share_of_sent=of_sent,
         routing=routes.rule, algorithm=plan.algorithm, kind=plan.kind, pipelined=pipelined, tried={},
-        n_bytes=plan.n_bytes, n_ranks=len(plan.ranks), profile=profile,
+        n_bytes=plan.n_bytes, n_ranks=len(plan.ranks), profile="ideal",
         assumptions=(*routes.fabric.assumptions, *routes.notes, *plan.assumptions, *fallen_through(routes, plan)),
     )  # fmt: skip
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._crossings import Crossings, crossings, leaves
+from collectives._crossings import Crossings, crossings, leaves, planes_of
 from collectives._exchanges import direct_all_to_all
 from collectives._plan import Builder, Plan, Step, Team, blocks
-from collectives._records import Transfers
+from collectives._records import Outer, Transfers
 
 __all__ = [
     "carried", "hierarchical_all_gather", "hierarchical_all_to_all", "hierarchical_broadcast", "rail_aligned",
@@ -123,8 +124,49 @@ def railed(direct: Builder, pipelined: bool = False) -> Builder:
     return plan
 
 
-rail_aligned = railed(direct_all_to_all)
-rail_pipelined = railed(direct_all_to_all, pipelined=True)
+def _on_rails(pipelined: bool) -> Builder:
+    """Return the builder of an all-to-all by way of rails; where they are plain no pair of ranks is listed."""
+    listed = railed(direct_all_to_all, pipelined)
+
+    def plan(team: Team) -> Plan:
+        found, later = _products(team), cache(lambda: listed(team).steps)
+        if found is None:
+            return listed(team)
+        inside, across = found
+        steps = (
+            Step(lambda k: later()[0].carries(k), traffic=inside),
+            Step(lambda k: later()[1].carries(k), traffic=across),
+        )
+        return Plan(None, steps, pipelined)
+
+    return plan
+
+
+rail_aligned = _on_rails(pipelined=False)
+rail_pipelined = _on_rails(pipelined=True)
+
+
+def _products(team: Team) -> tuple[tuple[Outer, ...], tuple[Outer, ...]] | None:
+    """Return the traffic of both phases as products, None where rails are not as plain as that.
+
+    Where every domain has a rank of every slot, all on one plane, and a leaf serves one slot, i hands
+    what goes to j elsewhere to its domain's rank of j's slot (itself, if on j's leaf), who sends it
+    across with what all of its domain have for j.
+    """
+    leaf, slot, traffic, size = leaves(team), team.slot, team.traffic, len(team.domains[0])
+    one_slot = np.zeros(int(leaf.max()) + 1, dtype=np.intp)
+    one_slot[leaf] = slot
+    plain = isinstance(traffic, Outer) and traffic.block is None and team.n == team.fabric.n_ranks
+    if not plain or size < 2 or len(team.domains) < 2 or any(len(domain) != size for domain in team.domains):
+        return None
+    planes = planes_of(team.fabric)
+    if (one_slot[leaf] != slot).any() or planes.shape[1] != 1 or not planes.all():
+        return None
+    assert isinstance(traffic, Outer)
+    elsewhere = np.bincount(slot, traffic.received)[slot] - traffic.received
+    gathered = np.bincount(team.home, traffic.sent)[team.home].astype(np.float64)
+    across = Outer(gathered, traffic.received, slot)
+    return (Outer(traffic.sent, elsewhere, team.home),), (across, Outer(traffic.sent, traffic.received, team.home))
 
 
 def relayed(

@@ -176,14 +176,18 @@ def _same_order(plan: Schedule, then: Schedule) -> bool:
     same_sends = all(len(a) == len(b) and all(map(np.array_equal, a, b)) for a, b in pairs)
     if same_ends and len(plan.phases) == len(then.phases) and same_sends:
         return True
-    return all(isinstance(one.traffic, Outer) and not any(map(np.ptp, _arrays(one))) for one in then.phases)
+    whole = (one.traffic for one in then.phases)
+    return all(isinstance(one, Outer) and not any(map(np.ptp, (one.sent, one.received, one.blocks))) for one in whole)
 
 
 def _arrays(phase: Phase) -> tuple[NDArray[Any], ...]:
     traffic = phase.traffic
-    if isinstance(traffic, Outer):
-        return traffic.sent, traffic.received
-    return (traffic.source, traffic.target, traffic.n_bytes) if isinstance(traffic, Flows) else (traffic,)
+    if isinstance(traffic, Flows):
+        return traffic.source, traffic.target, traffic.n_bytes
+    if isinstance(traffic, np.ndarray):
+        return (traffic,)
+    products = traffic if isinstance(traffic, tuple) else (traffic,)
+    return tuple(column for one in products for column in (one.sent, one.received, one.blocks))
 
 
 def _of_those(n_bytes: Any, alive: Bools) -> Any:
@@ -191,7 +195,8 @@ def _of_those(n_bytes: Any, alive: Bools) -> Any:
     if alive.all():
         return n_bytes
     if isinstance(n_bytes, Outer):
-        return Outer(n_bytes.sent[alive], n_bytes.received[alive])
+        block = None if n_bytes.block is None else n_bytes.block[alive]
+        return Outer(n_bytes.sent[alive], n_bytes.received[alive], block)
     if isinstance(n_bytes, MoE):
         tokens, load = np.asarray(n_bytes.tokens), n_bytes.expert_load
         by_rank = load is not None and np.ndim(load) == 2

@@ -1,4 +1,4 @@
-"""How does flow spread from node to node? One step of shares a level, for some targets at once."""
+"""How does flow spread from node to node? From the senders on, a hop nearer to the target at a time."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topo import ClassRoutes
+from topo import MUCH, ClassRoutes, compiled
 
-__all__ = ["CELLS", "PathTerm", "propagate"]
+__all__ = ["PathTerm", "Spread", "spread"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-
-#: Flow cells (targets x edges) worked on at once: about 100 MB.
-CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -33,8 +30,28 @@ class PathTerm:
         return self.latency + self.transfer
 
 
-def propagate(routed: ClassRoutes, group: Ints, sent: Floats, extra: Floats | None = None) -> tuple[Floats, Floats]:
-    """Return the flow over each edge toward some targets, and the least latency of a path through it.
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """What edges carry, and the least latency of a path through them; infinite where nothing goes.
+
+    Attributes
+    ----------
+    flow, least : (edges,) float
+        Toward all targets [bytes, s].
+    own_flow, own_least : (n, most) float
+        Toward each target, on the edges asked about.
+    """
+
+    flow: Floats
+    least: Floats
+    own_flow: Floats
+    own_least: Floats
+
+
+def spread(
+    routed: ClassRoutes, group: Ints, begin: Ints, sent: Floats, extra: Floats | None = None, own: Ints | None = None
+) -> Spread:
+    """Move flows toward some targets.
 
     Parameters
     ----------
@@ -42,28 +59,66 @@ def propagate(routed: ClassRoutes, group: Ints, sent: Floats, extra: Floats | No
         The routes.
     group : (n,) int
         Targets.
-    sent : (n, nodes) float
-        Bytes that begin at each node for each of them.
-    extra : (n, nodes) float, optional
+    begin : (k,) int
+        Nodes where flows begin, each once.
+    sent : (n, k) float
+        Bytes that begin there for each target.
+    extra : (n, k) float, optional
         Latency [s] that what begins there has besides; zero by default.
+    own : (n, most) int, optional
+        Edges to look at for each target by itself, -1 padded.
     """
     graph = routed.graph
-    flow = np.zeros((len(group), len(graph.tail)))
-    through = np.full(flow.shape, np.inf)
-    at_node = sent.copy()
-    so_far = np.where(at_node > 0, 0.0 if extra is None else extra, np.inf)
-    beyond = routed.latency_to_target[group]
-    for step in reversed(routed.steps):
-        row, edge, share = step.of(group)
-        if not len(row):
-            continue
-        tail, head = graph.tail[edge], graph.head[edge]
-        moved = at_node[row, tail] * share
-        late = np.where(moved > 0, so_far[row, tail] + graph.latency[edge], np.inf)
-        flow[row, edge] = moved
-        through[row, edge] = late + beyond[row, head]
-        first = np.flatnonzero(np.r_[True, (row[1:] != row[:-1]) | (head[1:] != head[:-1])])
-        row, head = row[first], head[first]
-        at_node[row, head] += np.add.reduceat(moved, first)
-        so_far[row, head] = np.minimum(so_far[row, head], np.minimum.reduceat(late, first))
-    return flow, through
+    own = np.zeros((len(group), 0), dtype=np.intp) if own is None else own
+    extra = np.zeros(sent.shape) if extra is None else extra
+    found = Spread(
+        np.zeros(len(graph.tail)), np.full(len(graph.tail), np.inf), np.zeros(own.shape), np.full(own.shape, np.inf)
+    )
+    much = np.count_nonzero(sent) * len(graph.tail) > MUCH * max(1, len(begin))
+    run = compiled(_spread) if much else _spread
+    sent, extra = np.ascontiguousarray(sent), np.ascontiguousarray(extra)
+    ways = (*routed.walk, routed.latency_to_target)
+    run(*ways, group, begin, sent, extra, own, found.flow, found.least, found.own_flow, found.own_least)
+    return found
+
+
+def _spread(
+    first: Ints, head: Ints, latency: Floats, hops: NDArray[np.int16], share: Floats, beyond: Floats,
+    group: Ints, begin: Ints, sent: Floats, extra: Floats, own: Ints,
+    flow: Floats, least: Floats, own_flow: Floats, own_least: Floats,
+) -> None:  # fmt: skip
+    """Walk level by level; nodes of a level that hold anything are chained, `top` first."""
+    nodes, most = hops.shape[1], 0
+    at, late, chain = np.zeros(nodes), np.full(nodes, np.inf), np.full(nodes, -1)
+    top = np.full(nodes + 1, -1)
+    moved, through = np.zeros(len(head)), np.full(len(head), np.inf)
+    for i, target in enumerate(group):
+        most = 0
+        for k, node in enumerate(begin):
+            if sent[i, k] > 0 and hops[target, node] < nodes:
+                level = hops[target, node]
+                at[node], late[node] = sent[i, k], extra[i, k]
+                chain[node], top[level] = top[level], node
+                most = max(most, level)
+        for edge in own[i]:
+            moved[edge], through[edge] = 0.0, np.inf
+        for level in range(most, -1, -1):
+            node, top[level] = top[level], -1
+            while node >= 0:
+                for edge in range(first[node], first[node + 1] if level else first[node]):
+                    part = share[target, edge]
+                    if part > 0:
+                        after = head[edge]
+                        if late[after] == np.inf:
+                            chain[after], top[level - 1] = top[level - 1], after
+                        moved[edge], arrives = at[node] * part, late[node] + latency[edge]
+                        through[edge] = arrives + beyond[target, after]
+                        flow[edge] += moved[edge]
+                        least[edge] = min(least[edge], through[edge])
+                        at[after] += moved[edge]
+                        late[after] = min(late[after], arrives)
+                at[node], late[node] = 0.0, np.inf
+                node = chain[node]
+        for k, edge in enumerate(own[i]):
+            if edge >= 0:
+                own_flow[i, k], own_least[i, k] = moved[edge], through[edge]

@@ -7,16 +7,15 @@ links get their loads from its own row or column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._flows import CELLS, PathTerm, propagate
+from collectives._flows import PathTerm, Spread, spread
 from collectives._hashed_loads import HashedFlows
-from collectives._records import Flows, Outer
-from collectives._traffic import ClassTraffic, split_by_class
+from collectives._records import Traffic
+from collectives._traffic import ClassTraffic, runs, split_by_class
 from collectives._via_loads import ViaFlows
 from topo import ClassRoutes, Routes
 
@@ -45,7 +44,7 @@ class PhaseLoads:
     path: PathTerm
 
 
-def phase_loads(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows) -> PhaseLoads:
+def phase_loads(routes: Routes, ranks: Ints, traffic: Traffic) -> PhaseLoads:
     """Route one phase's bytes and return what every link carries.
 
     Parameters
@@ -54,7 +53,7 @@ def phase_loads(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows) ->
         From `topo.route`.
     ranks : (n,) int
         Rank numbers of rows and columns.
-    traffic : (n, n) float, Outer or Flows
+    traffic : (n, n) float, Outer, Flows or tuple of Outer
         Bytes from row to column; the diagonal stays.
 
     Raises
@@ -88,70 +87,58 @@ class _ClassFlows:
         self.routed, self.graph, self.ranks, self.traffic = routed, routed.graph, ranks, traffic
         self.source_group = self.graph.source_group[ranks]
         self.target_group = self.graph.target_group[ranks]
+        #: Rows of ranks of which each stands for all of its kind, and the kind of every rank.
+        self.first, self.kind = np.unique(traffic.alike, return_index=True, return_inverse=True)[1:]
 
     def add(self, loads: Floats, least: Floats) -> None:
         """Add the loads and lower the least latencies, links of transit, targets and sources."""
-        graph, everyone = self.graph, np.arange(len(self.ranks))
-        alone = len(np.unique(self.target_group)) == len(everyone)
+        graph = self.graph
+        alone = len(np.unique(self.target_group)) == len(self.ranks)
         last_links = graph.target_edge.shape[1] > 0 and not graph.single_last_links
         if not (alone and last_links):  # else the walk to a target's last links is that of its group
-            for some in _runs(np.flatnonzero(self.traffic.between.any(axis=0)), len(graph.tail)):
-                self._add_transit(*self._propagate(some, self.traffic.between[:, some].T), loads, least)
+            groups = np.flatnonzero(self.traffic.between.any(axis=0))
+            self._add_transit(self._spread(groups, self.traffic.between[:, groups]), loads, least)
+        carried, late = _idle(len(self.first), graph.target_edge.shape[1])
         if graph.single_last_links:
-            for some in _runs(everyone, graph.n_sources):
-                self._add_single_targets(some, loads, least)
-        elif last_links:
-            for some in _runs(everyone, len(graph.tail)):
-                walk = self._propagate(self.target_group[some], self.traffic.to_ranks(some).T)
-                self._add_targets(some, *walk, loads, least)
-                if alone:
-                    self._add_transit(*walk, loads, least)
-        for some in _runs(everyone, graph.n_targets):
-            self._add_sources(some, loads, least)
+            beyond = self.routed.latency_to_target[:, : graph.n_sources]
+            carried[:, 0], late[:, 0] = self.traffic.into(self.first, beyond, self.target_group[self.first])
+        for some in runs(len(self.first), graph.n_sources) if last_links else ():
+            own = graph.target_edge[self.ranks[self.first[some]]]
+            walk = self._spread(self.target_group[self.first[some]], self.traffic.to_ranks(self.first[some]), own)
+            carried[some], late[some] = walk.own_flow / graph.members[own], walk.own_least
+            if alone:
+                self._add_transit(walk, loads, least)
+        self._add_own(graph.target_link, carried, late, loads, least)
+        self._add_own(graph.source_link, *self._sources(self.first), loads, least)
 
-    def _add_transit(self, flow: Floats, through: Floats, loads: Floats, least: Floats) -> None:
+    def _add_transit(self, walk: Spread, loads: Floats, least: Floats) -> None:
         """Read off links between switches: all of a group's targets share their routes up to the last link."""
         edge, link = self.graph.through_edge, self.graph.through_link
-        if not len(link):
-            return
-        np.add.at(loads, link, (flow.sum(axis=0) / self.graph.members)[edge])
-        np.minimum.at(least, link, through.min(axis=0, initial=np.inf)[edge])
+        np.add.at(loads, link, (walk.flow / self.graph.members)[edge])
+        np.minimum.at(least, link, walk.least[edge])
 
-    def _add_single_targets(self, targets: Ints, loads: Floats, least: Floats) -> None:
-        """Read off targets with one last link: all that reaches them comes over it."""
-        graph, by_source = self.graph, self.traffic.to_ranks(targets)
-        link = graph.target_link[self.ranks[targets], 0]
-        late = self.routed.latency_to_target[self.target_group[targets]][:, : graph.n_sources].T
+    def _add_own(self, links: Ints, carried: Floats, late: Floats, loads: Floats, least: Floats) -> None:
+        """Read off ranks' own links, those of a kind all alike."""
+        link = links[self.ranks]
         own = link >= 0
-        np.add.at(loads, link[own], by_source.sum(axis=0)[own])
-        np.minimum.at(least, link[own], np.where(by_source > 0, late, np.inf).min(axis=0)[own])
+        np.add.at(loads, link[own], carried[self.kind][own])
+        np.minimum.at(least, link[own], late[self.kind][own])
 
-    def _add_targets(self, targets: Ints, flow: Floats, through: Floats, loads: Floats, least: Floats) -> None:
-        """Read off the last links of targets that have several."""
-        graph = self.graph
-        rows = np.arange(len(targets))[:, None]
-        edge, link = graph.target_edge[self.ranks[targets]], graph.target_link[self.ranks[targets]]
-        own = edge >= 0
-        np.add.at(loads, link[own], (flow[rows, edge] / graph.members[edge])[own])
-        np.minimum.at(least, link[own], through[rows, edge][own])
+    def _spread(self, group: Ints, sent: Floats, own: Ints | None = None) -> Spread:
+        return spread(self.routed, group, np.arange(self.graph.n_sources), sent.T, own=own)
 
-    def _propagate(self, group: Ints, sent: Floats) -> tuple[Floats, Floats]:
-        """Flow over each edge toward some target groups, and the least latency of a path through it."""
-        at_node = np.zeros((len(group), self.graph.n_nodes))
-        at_node[:, : self.graph.n_sources] = sent
-        return propagate(self.routed, group, at_node)
-
-    def _add_sources(self, sources: Ints, loads: Floats, least: Floats) -> None:
-        graph, by_target = self.graph, self.traffic.from_ranks(sources)
-        share, beyond = self.routed.share, self.routed.latency_to_target
+    def _sources(self, sources: Ints) -> tuple[Floats, Floats]:
+        """Return what sources put on their own links."""
+        graph, (carried, late) = self.graph, _idle(len(sources), self.graph.source_edge.shape[1])
         for k in range(graph.source_edge.shape[1]):
-            edge, link = graph.source_edge[self.ranks[sources], k], graph.source_link[self.ranks[sources], k]
+            edge = graph.source_edge[self.ranks[sources], k]
             rows = np.flatnonzero(edge >= 0)
-            edge, link = edge[rows], link[rows]
-            moved = by_target[rows] * (share[:, edge] / graph.members[edge]).T
-            np.add.at(loads, link, moved.sum(axis=1))
-            late = np.where(moved > 0, graph.latency[edge][:, None] + beyond[:, graph.head[edge]].T, np.inf)
-            np.minimum.at(least, link, late.min(axis=1))
+            edges, of = np.unique(edge[rows], return_inverse=True)
+            part = self.routed.share[:, edges].T
+            beyond = graph.latency[edges][:, None] + self.routed.latency_to_target[:, graph.head[edges]].T
+            sent, late[rows, k] = self.traffic.out_of(sources[rows], part, of, beyond, of)
+            carried[rows, k] = sent / graph.members[edge[rows]]
+        return carried, late
 
     def slowest_path(self) -> PathTerm:
         """Return the worst flow and path of it, all by itself."""
@@ -167,7 +154,6 @@ class _ClassFlows:
         return PathTerm(float(labels.latency[i]), float(transfer[i]), int(self.ranks[r]), int(self.ranks[d]))
 
 
-def _runs(numbers: Ints, cells: int) -> Iterator[Ints]:
-    """Yield numbers run by run, so that a row of so many cells for each of a run fits."""
-    step = max(1, CELLS // max(1, cells))
-    return (numbers[first : first + step] for first in range(0, len(numbers), step))
+def _idle(n: int, links: int) -> tuple[Floats, Floats]:
+    """Return loads and least latencies of links that carry nothing."""
+    return np.zeros((n, links)), np.full((n, links), np.inf)

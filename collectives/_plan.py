@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives._moe import MoETraffic
-from collectives._records import Flows, Outer, Phase, Transfers
+from collectives._records import Flows, Outer, Phase, Traffic, Transfers
 from topo import Fabric, Fault, InputError
 
 __all__ = ["Builder", "Plan", "Step", "Team", "blocks", "flows_of", "then", "turned", "unfit"]
@@ -96,7 +96,7 @@ class Step:
     carries: Callable[[int], Transfers]
     repeats: int = 1
     reduces: bool = False
-    traffic: Floats | Outer | Flows | None = None
+    traffic: Traffic | None = None
     shares: bool = False
 
     def phase(self, sizes: Floats, ends: int) -> Phase:
@@ -160,12 +160,18 @@ def _turned(step: Step, reduces: bool) -> Step:
 
     traffic = step.traffic
     if isinstance(traffic, Outer):
-        traffic = Outer(traffic.received, traffic.sent)
+        traffic = _outer_turned(traffic)
+    elif isinstance(traffic, tuple):
+        traffic = tuple(map(_outer_turned, traffic))
     elif isinstance(traffic, Flows):
         traffic = replace(traffic, source=traffic.target, target=traffic.source)
     elif traffic is not None:
         traffic = traffic.T
     return replace(step, carries=carries, reduces=reduces, traffic=traffic)
+
+
+def _outer_turned(traffic: Outer) -> Outer:
+    return Outer(traffic.received, traffic.sent, traffic.block)
 
 
 def then(first: Plan, second: Plan) -> Plan:

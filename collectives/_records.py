@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from topo import Fabric
 from topo.units import format_quantity
 
-__all__ = ["Chunks", "Flows", "Outer", "Phase", "Schedule", "Transfers"]
+__all__ = ["Chunks", "Flows", "Outer", "Phase", "Schedule", "Traffic", "Transfers"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -32,15 +32,31 @@ class Outer:
     ----------
     sent, received : (n,) float
         Zero or more; their products are bytes.
+    block : (n,) int, optional
+        Ranks of one block exchange, those of different blocks nothing; by default all are one.
     """
 
     sent: Reals
     received: Reals
+    block: Ints | None = None
+
+    @property
+    def blocks(self) -> Ints:
+        """Number of every rank's block, (n,) int."""
+        return np.zeros(len(self.sent), dtype=np.intp) if self.block is None else self.block
 
     @property
     def matrix(self) -> Floats:
         """The products, (n, n) float [bytes]."""
-        return np.outer(self.sent, self.received)
+        whole: Floats = np.outer(self.sent, self.received)
+        return whole if self.block is None else np.where(self.block[:, None] == self.block, whole, 0.0)
+
+    @property
+    def pairs(self) -> int:
+        """Number of ordered pairs of different ranks that exchange anything."""
+        number = np.unique(self.blocks, return_inverse=True)[1]
+        sends, receives = self.sent > 0, self.received > 0
+        return int(np.bincount(number, sends) @ np.bincount(number, receives)) - int((sends & receives).sum())
 
     @property
     def sizes(self) -> int:
@@ -75,6 +91,10 @@ class Flows:
         return found
 
 
+#: Traffic of a phase.
+Traffic: TypeAlias = "Floats | Outer | Flows | tuple[Outer, ...]"
+
+
 @dataclass(frozen=True, eq=False)
 class Chunks:
     """What a collective moves, and what it means.
@@ -100,9 +120,10 @@ class Phase:
 
     Attributes
     ----------
-    traffic : (n, n) float, Outer or Flows
+    traffic : (n, n) float, Outer, Flows or tuple of Outer
         Bytes from rank (row) to rank (column); the diagonal is what a rank keeps, and
-        uses no wire.
+        uses no wire. Of several products no two have a pair of different ranks in common,
+        and none means what a rank would have for itself.
     repeats : int
         Times the phase is run, one after the other, with other chunks of the same sizes.
     reduces : bool
@@ -113,7 +134,7 @@ class Phase:
         Whether chunks of a flow share bytes: copies of one token sent once.
     """
 
-    traffic: Floats | Outer | Flows
+    traffic: Traffic
     repeats: int = 1
     reduces: bool = False
     carries: Callable[[int], Transfers] | None = None
@@ -122,6 +143,10 @@ class Phase:
     @property
     def n_bytes(self) -> Floats:
         """The traffic of one repeat as a matrix, (n, n) float [bytes]."""
+        if isinstance(self.traffic, tuple):
+            whole: Floats = np.sum([part.matrix for part in self.traffic], axis=0)
+            np.fill_diagonal(whole, 0.0)
+            return whole
         return self.traffic if isinstance(self.traffic, np.ndarray) else self.traffic.matrix
 
     @property
@@ -146,8 +171,15 @@ class Phase:
     def sends(self, rows: Ints, columns: Ints) -> NDArray[np.bool_]:
         """Return whether anything is sent between some pairs."""
         traffic = self.traffic
+        if isinstance(traffic, tuple):
+            any_of: NDArray[np.bool_] = np.logical_or.reduce(
+                [replace(self, traffic=t).sends(rows, columns) for t in traffic]
+            )
+            return any_of
         if isinstance(traffic, Outer):
-            return (traffic.sent[rows] > 0) & (traffic.received[columns] > 0)
+            together = traffic.blocks[rows] == traffic.blocks[columns]
+            of_product: NDArray[np.bool_] = (traffic.sent[rows] > 0) & (traffic.received[columns] > 0) & together
+            return of_product
         if isinstance(traffic, Flows):
             return np.isin(rows * traffic.ends + columns, traffic.source * traffic.ends + traffic.target)
         found: NDArray[np.bool_] = traffic[rows, columns] > 0
@@ -156,10 +188,13 @@ class Phase:
     def totals(self, home: Ints) -> tuple[float, float, float]:
         """Return all bytes, those a rank keeps, and those that leave their home, in all repeats [bytes]."""
         traffic = self.traffic
+        if isinstance(traffic, tuple):
+            total, kept, away = np.sum([replace(self, traffic=part).totals(home) for part in traffic], axis=0).tolist()
+            return total - kept, 0.0, away
         if isinstance(traffic, Outer):
-            sent, received = np.bincount(home, traffic.sent), np.bincount(home, traffic.received)
-            away = float(sent @ (received.sum() - received))
-            found = float(sent.sum() * received.sum()), float(traffic.sent @ traffic.received), away
+            total = _dot(traffic, traffic.blocks)
+            inside = _dot(traffic, traffic.blocks * (int(home.max()) + 1) + home)
+            found = total, float(traffic.sent @ traffic.received), total - inside
         elif isinstance(traffic, Flows):
             away = float(traffic.n_bytes[home[traffic.source] != home[traffic.target]].sum())
             found = float(traffic.n_bytes.sum()), 0.0, away
@@ -167,6 +202,12 @@ class Phase:
             elsewhere = home[:, None] != home[None, :]
             found = float(traffic.sum()), float(np.trace(traffic)), float(traffic[elsewhere].sum())
         return self.repeats * found[0], self.repeats * found[1], self.repeats * found[2]
+
+
+def _dot(product: Outer, group: Ints) -> float:
+    """Return the bytes between ranks of a group, all groups together."""
+    number = np.unique(group, return_inverse=True)[1]
+    return float(np.bincount(number, product.sent) @ np.bincount(number, product.received))
 
 
 def _no_nodes() -> Ints:

@@ -105,6 +105,8 @@ class Cost:
         Ranks taking part.
     profile : str
         Software profile; "ideal" adds none.
+    band : (float, float) or None
+        Of a profile's prediction: nine in ten measurements are between these [s].
     assumptions : tuple of str
         Everything that was filled in.
     """
@@ -130,13 +132,21 @@ class Cost:
     n_ranks: int
     profile: str
     assumptions: tuple[str, ...]
+    band: tuple[float, float] | None = None
 
     def __repr__(self) -> str:
         time, busbw = format_quantity(self.seconds, "seconds"), format_quantity(self.busbw, "bandwidth")
         return (
             f"Cost({time}, busbw {busbw}: {self.kind} over {self.n_ranks} ranks, "
-            f"bound by {self.bottleneck_kind} {self.bottleneck}, routing {self.routing})"
+            f"bound by {self.bottleneck_kind} {self.bottleneck}, routing {self.routing}{self._software})"
         )
+
+    @property
+    def _software(self) -> str:
+        if self.band is None:
+            return ""
+        low, high = (format_quantity(seconds, "seconds", 3) for seconds in self.band)
+        return f", profile {self.profile}: {low} to {high}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, SI units, field names as keys (link loads left out)."""

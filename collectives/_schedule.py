@@ -245,8 +245,11 @@ def _matrix(n: int, n_bytes: Any) -> tuple[Floats | Outer, float]:
     if any(not np.isfinite(a).all() or (a < 0).any() for a in arrays):
         rule = "must hold finite bytes, zero or more"
         raise InputError(Fault("n_bytes", "matrix", rule, "Correct it."))
-    if len(arrays) == 2:
-        return Outer(*arrays), float(arrays[0].max() * arrays[1].sum())
+    if isinstance(n_bytes, Outer):
+        if n_bytes.blocks.shape != (n,) or n_bytes.blocks.dtype.kind != "i" or (n_bytes.blocks < 0).any():
+            raise InputError(Fault("n_bytes", "block", f"must be {n} whole numbers, zero or more", "Correct it."))
+        gets = np.bincount(n_bytes.blocks, arrays[1])[n_bytes.blocks]
+        return Outer(arrays[0], arrays[1], n_bytes.block), float((arrays[0] * gets).max())
     return arrays[0], float(arrays[0].sum(axis=1).max())
 
 

@@ -8,6 +8,9 @@ from math import prod
 __all__ = [
     "hierarchical_all_gather_seconds",
     "hierarchical_all_to_all_seconds",
+    "hypercube_all_to_all_seconds",
+    "hyperx_all_to_all_seconds",
+    "mesh_all_to_all_seconds",
     "rail_aligned_all_to_all_seconds",
     "ring_across_domains_seconds",
     "torus_all_gather_seconds",
@@ -215,3 +218,94 @@ def torus_all_to_all_seconds(dims: Sequence[int], n_bytes: float, bandwidth: flo
     """
     ranks = prod(dims)
     return max(ranks * (k * k - k % 2) / (8 * k) for k in dims) * n_bytes / bandwidth
+
+
+def hypercube_all_to_all_seconds(dim: int, n_bytes: float, bandwidth: float) -> float:
+    """Return the time of an all-to-all on a hypercube whose shortest paths share its links evenly, latencies zero.
+
+    Parameters
+    ----------
+    dim : int
+        Dimensions: N = 2**dim ranks.
+    n_bytes : float
+        Bytes to each other rank [bytes].
+    bandwidth : float
+        Of one link, per direction [bytes/s].
+
+    Returns
+    -------
+    float
+        N/2 m / B: of the N^2 pairs half cross a dimension, over its N directed links [s].
+
+    Examples
+    --------
+    >>> hypercube_all_to_all_seconds(3, 1.0, 1.0)
+    4.0
+    """
+    return float(2**dim) / 2 * n_bytes / bandwidth
+
+
+def hyperx_all_to_all_seconds(dims: Sequence[int], hosts: int, n_bytes: float, bandwidth: float) -> float:
+    """Return the time of an all-to-all on a HyperX whose shortest paths share its links evenly, latencies zero.
+
+    Parameters
+    ----------
+    dims : sequence of int
+        Sides of the grid of switches.
+    hosts : int
+        End points T of every switch.
+    n_bytes : float
+        Bytes to each other rank [bytes].
+    bandwidth : float
+        Of any link, per direction [bytes/s].
+
+    Returns
+    -------
+    float
+        The larger of (N - 1) m / B over an end point's own link, and over axes of side k of
+        N T/k m / B: of the N^2 pairs (k - 1)/k cross the axis once, over its N/T (k - 1)
+        directed links [s].
+
+    References
+    ----------
+    J. Ahn et al., "HyperX: Topology, Routing, and Packaging of Efficient Large-Scale Networks", SC 2009.
+
+    Examples
+    --------
+    >>> hyperx_all_to_all_seconds((4, 2), 4, 1.0, 1.0)
+    64.0
+    """
+    ranks = prod(dims) * hosts
+    return max(ranks - 1.0, *(ranks * hosts / k for k in dims if k > 1)) * n_bytes / bandwidth
+
+
+def mesh_all_to_all_seconds(dims: Sequence[int], n_bytes: float, bandwidth: float) -> float:
+    """Return the time of an all-to-all on a torus without wraps, in dimension order, latencies zero.
+
+    Parameters
+    ----------
+    dims : sequence of int
+        Sides; no axis wraps.
+    n_bytes : float
+        Bytes to each other rank [bytes].
+    bandwidth : float
+        Of one link, per direction [bytes/s].
+
+    Returns
+    -------
+    float
+        The largest over axes of side k of N/k floor(k/2) ceil(k/2) m / B: the link in the
+        middle of a line carries what its lower half sends to the upper one, lower axes
+        being the target's already and higher ones still the source's [s].
+
+    References
+    ----------
+    W. J. Dally, B. Towles, "Principles and Practices of Interconnection Networks", 2004, section 3.3.
+
+    Examples
+    --------
+    >>> mesh_all_to_all_seconds((4, 3), 1.0, 1.0)
+    12.0
+    """
+    ranks = prod(dims)
+    return max(ranks // k * (k // 2) * (k - k // 2) for k in dims) * n_bytes / bandwidth

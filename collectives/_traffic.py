@@ -15,15 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from collectives._records import Flows, Outer, Schedule
+from collectives._records import Flows, Outer, Schedule, Traffic
+from collectives._sums import Sums, summed
 from topo import Fault, InputError, Routes
 
-__all__ = ["ClassTraffic", "NoPath", "no_path", "split_by_class"]
+__all__ = ["ClassTraffic", "NoPath", "no_path", "runs", "split_by_class"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
+Ends = tuple[Floats, Floats]
 
+#: Cells (ranks x groups) worked on at once: about 100 MB.
+CELLS = 4_000_000
 #: Distinct sizes of a product up to which its largest messages are found without writing it out.
 _MOST_SIZES = 16
 
@@ -40,6 +44,12 @@ class ClassTraffic:
         Bytes from every source group to some columns, (source groups, columns) float.
     from_ranks : callable
         Bytes from some rows to every target group, (rows, target groups) float.
+    into, out_of : callable
+        Bytes from all source groups to some columns, and the least of late[of_late[i], source
+        group] where any come, two (columns,) float; from some rows to all target groups alike,
+        of the bytes the part[of_part[i], target group].
+    alike : (n,) int
+        Number of every row's kind: rows of a kind send alike and get alike.
     between, most : (source groups, target groups) float
         Bytes between two groups in all, and in the largest message.
     whole : (n, n) float, Outer or Flows
@@ -53,6 +63,9 @@ class ClassTraffic:
     number: int
     to_ranks: Callable[[Ints], Floats]
     from_ranks: Callable[[Ints], Floats]
+    into: Callable[[Ints, Floats, Ints], Ends]
+    out_of: Callable[[Ints, Floats, Ints, Floats, Ints], Ends]
+    alike: Ints
     between: Floats
     most: Floats
     whole: Floats | Outer | Flows
@@ -69,6 +82,7 @@ class ClassTraffic:
             return int(f.source[first]), int(f.target[first])
         if isinstance(self.whole, Outer):
             sizes: NDArray[Any] = np.outer(self.whole.sent[rows], self.whole.received[columns])
+            sizes = np.where(self.whole.blocks[rows][:, None] == self.whole.blocks[columns], sizes, 0.0)
         else:
             sizes = self.whole[np.ix_(rows, columns)]
         of_class = self.routes.class_between(self.ranks[rows][:, None], self.ranks[columns]) == self.number
@@ -76,7 +90,7 @@ class ClassTraffic:
         return int(rows[i]), int(columns[j])
 
 
-def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows) -> Iterator[ClassTraffic]:
+def split_by_class(routes: Routes, ranks: Ints, traffic: Traffic) -> Iterator[ClassTraffic]:
     """Yield the traffic of every path class that carries any.
 
     Raises
@@ -85,6 +99,9 @@ def split_by_class(routes: Routes, ranks: Ints, traffic: Floats | Outer | Flows)
         Bytes between ranks that no path joins.
     """
     numbers = range(len(routes.classes))
+    if isinstance(traffic, tuple):
+        yield from (part for product in traffic for part in split_by_class(routes, ranks, product))
+        return
     if isinstance(traffic, Flows):
         flows = traffic
         of_flow = routes.class_between(ranks[flows.source], ranks[flows.target])
@@ -126,10 +143,10 @@ def no_path(routes: Routes, pair: Ints, pairs: int) -> NoPath:
 
 def _require_all(routes: Routes, ranks: Ints, product: Outer, joined: float) -> None:
     """Refuse a product some of whose pairs are of no class; `joined` of them are of one."""
-    sends, receives = product.sent > 0, product.received > 0
-    cut = int(sends.sum()) * int(receives.sum()) - int((sends & receives).sum()) - round(joined)
-    for row in np.flatnonzero(sends) if cut else ():
-        lost = np.flatnonzero((routes.class_between(ranks[row], ranks) == -1) & receives)
+    cut = product.pairs - round(joined)
+    for row in np.flatnonzero(product.sent > 0) if cut else ():
+        here = (product.received > 0) & (product.blocks == product.blocks[row])
+        lost = np.flatnonzero((routes.class_between(ranks[row], ranks) == -1) & here)
         if len(lost):
             raise no_path(routes, ranks[[row, lost[0]]], cut)
 
@@ -144,7 +161,7 @@ def _of_flows(routes: Routes, number: int, ranks: Ints, flows: Flows, of_class: 
     between, most = np.zeros((2, graph.n_sources, graph.n_targets))
     np.add.at(between, (source_group, target_group), sizes)
     np.maximum.at(most, (source_group, target_group), sizes)
-    return ClassTraffic(
+    return _listed(
         number, lambda columns: by_source[:, columns].toarray(), lambda rows: by_target[rows].toarray(),
         between, most, flows, routes, ranks,
     )  # fmt: skip
@@ -157,16 +174,39 @@ def _of_matrix(routes: Routes, number: int, ranks: Ints, matrix: Floats) -> Clas
     by_source = grouped(matrix, source, graph.n_sources, np.add)
     by_target = grouped(matrix.T, target, graph.n_targets, np.add).T
     between = grouped(by_source.T, target, graph.n_targets, np.add).T
-    return ClassTraffic(
-        number,
-        lambda columns: by_source[:, columns],
-        lambda rows: by_target[rows],
-        between,
-        most,
-        matrix,
-        routes,
-        ranks,
-    )
+    return _listed(
+        number, lambda columns: by_source[:, columns], lambda rows: by_target[rows],
+        between, most, matrix, routes, ranks,
+    )  # fmt: skip
+
+
+def _listed(
+    number: int, to_ranks: Callable[[Ints], Floats], from_ranks: Callable[[Ints], Floats],
+    between: Floats, most: Floats, whole: Floats | Flows, routes: Routes, ranks: Ints,
+) -> ClassTraffic:  # fmt: skip
+    """Return traffic of which every rank's row and column is known."""
+
+    def ends(sent: Callable[[Ints], Floats], late: Floats, of_late: Ints) -> Ends:
+        total, least = np.zeros(len(of_late)), np.full(len(of_late), np.inf)
+        for some in runs(len(of_late), late.shape[1]):
+            n_bytes = sent(some)
+            total[some], least[some] = n_bytes.sum(1), np.where(n_bytes > 0, late[of_late[some]], np.inf).min(1)
+        return total, least
+
+    def into(columns: Ints, late: Floats, of_late: Ints) -> Ends:
+        return ends(lambda some: to_ranks(columns[some]).T, late, of_late)
+
+    def out_of(rows: Ints, part: Floats, of_part: Ints, late: Floats, of_late: Ints) -> Ends:
+        return ends(lambda some: from_ranks(rows[some]) * part[of_part[some]], late, of_late)
+
+    alone = np.arange(len(ranks))
+    return ClassTraffic(number, to_ranks, from_ranks, into, out_of, alone, between, most, whole, routes, ranks)
+
+
+def runs(n: int, cells: int) -> Iterator[Ints]:
+    """Yield the numbers below n run by run, so that a row of so many cells for each of a run fits."""
+    step = max(1, CELLS // max(1, cells))
+    return (np.arange(first, min(first + step, n)) for first in range(0, n, step))
 
 
 def grouped(rows: Floats, group: Ints, n_groups: int, by: np.ufunc) -> Floats:
@@ -194,96 +234,68 @@ class _ProductView:
 
     def traffic(self) -> ClassTraffic:
         """Return the traffic of the class."""
-        sums, product = self._sums, self.product
         most = np.zeros(self.pairs.shape)
-        for sent in np.unique(product.sent[product.sent > 0]):
-            for received in np.unique(product.received[product.received > 0]):
-                there = self._sums_of(product.sent == sent, product.received == received).between()
+        for sent in self._sizes[0]:
+            for received in self._sizes[1]:
+                there = self.pairs
+                if self._size is None:
+                    there = self._sums_of(self.product.sent == sent, self.product.received == received).between
                 most = np.where(there > 0.5, np.maximum(most, sent * received), most)
+        pairs, sums = self._pairs, self._pairs if self._size else self._sums
+
+        def into(columns: Ints, late: Floats, of_late: Ints) -> Ends:
+            all_of_it, one = np.ones((1, late.shape[1])), np.zeros(len(columns), dtype=np.intp)
+            two = pairs.rows(columns, into=True), sums.rows(columns, into=True)
+            total, least = summed(*two, all_of_it, one, late, of_late)
+            return total * (self._size or 1.0), least
+
+        def out_of(rows: Ints, part: Floats, of_part: Ints, late: Floats, of_late: Ints) -> Ends:
+            two = pairs.rows(rows, into=False), sums.rows(rows, into=False)
+            total, least = summed(*two, part, of_part, late, of_late)
+            return total * (self._size or 1.0), least
+
         return ClassTraffic(
-            self.number, lambda columns: np.where(self._pairs.to_ranks(columns) > 0.5, sums.to_ranks(columns), 0.0),
-            lambda rows: np.where(self._pairs.from_ranks(rows) > 0.5, sums.from_ranks(rows), 0.0),
-            np.where(self.pairs > 0.5, sums.between(), 0.0), most, product, self.routes, self.ranks,
+            self.number, lambda columns: self._summed(lambda sums: sums.to_ranks(columns)),
+            lambda rows: self._summed(lambda sums: sums.from_ranks(rows)), into, out_of, sums.alike,
+            self._summed(lambda sums: sums.between), most, self.product, self.routes, self.ranks,
         )  # fmt: skip
+
+    def _summed(self, taken: Callable[[Sums], Floats]) -> Floats:
+        """Return sums of bytes; of messages of one size they are known from the pairs."""
+        pairs = taken(self._pairs)
+        return np.where(pairs > 0.5, pairs * self._size if self._size else taken(self._sums), 0.0)
+
+    @cached_property
+    def _sizes(self) -> list[NDArray[Any]]:
+        """Factors above zero of what is sent, and of what is received."""
+        return [np.unique(some[some > 0]) for some in (self.product.sent, self.product.received)]
+
+    @cached_property
+    def _size(self) -> float | None:
+        """Bytes of every message, None where they differ."""
+        sent, received = self._sizes
+        return float(sent[0] * received[0]) if len(sent) == len(received) == 1 else None
 
     @cached_property
     def pairs(self) -> Floats:
         """Pairs that send, (source groups, target groups)."""
-        return self._pairs.between()
+        return self._pairs.between
 
     @cached_property
-    def _pairs(self) -> _Sums:
+    def _pairs(self) -> Sums:
         return self._sums_of(self.product.sent > 0, self.product.received > 0)
 
     @cached_property
-    def _sums(self) -> _Sums:
+    def _sums(self) -> Sums:
         return self._sums_of(self.product.sent, self.product.received)
 
-    def _sums_of(self, sent: NDArray[Any], received: NDArray[Any]) -> _Sums:
+    def _sums_of(self, sent: NDArray[Any], received: NDArray[Any]) -> Sums:
         routed, prior = self.routes.classes[self.number], self.routes.priors[self.number]
         source, target = routed.graph.source_group[self.ranks], routed.graph.target_group[self.ranks]
         before, after = prior.source[self.ranks], prior.target[self.ranks]
+        blocks = self.product.blocks
+        block = blocks if self.product.block is None else np.unique(blocks, return_inverse=True)[1]
         itself = routed.reached[source, target] & prior.left[before, after]
-        return _Sums(
-            source, target, before, after, routed.reached, prior.left.astype(np.float64), sent.astype(np.float64),
-            received.astype(np.float64), np.where(itself, sent * received, 0.0).astype(np.float64),
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Sums of sent[i] x received[j]: groups of ranks in this class and in earlier ones, and what is to be left out."""
-
-    source: Ints
-    target: Ints
-    before: Ints
-    after: Ints
-    reached: Bools
-    left: Floats
-    sent: Floats
-    received: Floats
-    itself: Floats
-
-    @cached_property
-    def by_source(self) -> Floats:
-        """What every source group sends to one of every earlier target group."""
-        found: Floats = _table(self.source, self.before, self.sent, (len(self.reached), len(self.left))) @ self.left
-        return found
-
-    @cached_property
-    def received_by(self) -> Floats:
-        """What every earlier target group gets in every target group."""
-        return _table(self.after, self.target, self.received, (self.left.shape[1], self.reached.shape[1]))
-
-    @cached_property
-    def by_target(self) -> Floats:
-        """What one of every earlier source group sends to every target group."""
-        found: Floats = self.left @ self.received_by
-        return found
-
-    def to_ranks(self, columns: Ints) -> Floats:
-        """Return the sums from every source group to some ranks."""
-        found: Floats = self.by_source[:, self.after[columns]] * self.reached[:, self.target[columns]]
-        found *= self.received[columns]
-        found[self.source[columns], np.arange(len(columns))] -= self.itself[columns]
-        return found
-
-    def from_ranks(self, rows: Ints) -> Floats:
-        """Return the sums from some ranks to every target group."""
-        found: Floats = self.by_target[self.before[rows]] * self.reached[self.source[rows]]
-        found *= self.sent[rows, None]
-        found[np.arange(len(rows)), self.target[rows]] -= self.itself[rows]
-        return found
-
-    def between(self) -> Floats:
-        """Return the sums between groups."""
-        found: Floats = (self.by_source @ self.received_by) * self.reached
-        np.subtract.at(found, (self.source, self.target), self.itself)
-        return found
-
-
-def _table(rows: Ints, columns: Ints, values: Floats, shape: tuple[int, int]) -> Floats:
-    """Sum values by row and column."""
-    found = np.zeros(shape)
-    np.add.at(found, (rows, columns), values)
-    return found
+        own = np.where(itself, sent * received, 0.0).astype(np.float64)
+        numbers, taken = (source, target, before, after, block), self.routes.taken[self.number]
+        return Sums(*numbers, routed.reached, taken, sent.astype(np.float64), received.astype(np.float64), own)

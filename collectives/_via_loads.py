@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives._flows import CELLS, PathTerm, propagate
+from collectives._flows import PathTerm, spread
 from collectives._traffic import ClassTraffic
 from topo import ClassRoutes, Via, path_labels
 
@@ -49,14 +49,10 @@ class ViaFlows:
 
     def _add(self, routed: ClassRoutes, begin: Ints, sent: Floats, extra: Floats, loads: Floats, least: Floats) -> None:
         """Add flows that begin at some nodes, (targets, nodes), with a latency besides."""
-        graph, rows = routed.graph, np.flatnonzero(sent.any(axis=1))
-        step = max(1, CELLS // max(1, len(graph.tail)))
-        for some in np.array_split(rows, -(-len(rows) // step)) if len(rows) else ():
-            at_node, late = np.zeros((2, len(some), graph.n_nodes))
-            at_node[:, begin], late[:, begin] = sent[some], extra[some]
-            flow, through = propagate(routed, some, at_node, late)
-            np.add.at(loads, graph.link, flow.sum(axis=0))
-            np.minimum.at(least, graph.link, through.min(axis=0))
+        rows = np.flatnonzero(sent.any(axis=1))
+        walk = spread(routed, rows, begin, sent[rows], extra[rows])
+        np.add.at(loads, routed.graph.link, walk.flow)
+        np.minimum.at(least, routed.graph.link, walk.least)
 
     def slowest_path(self) -> PathTerm:
         """Return the worst subflow, all by itself."""

@@ -1,8 +1,10 @@
 from ._bars import draw_bounds as draw_bounds
+from ._calibration import draw_calibration as draw_calibration
 from ._curves import draw_step_time as draw_step_time
 from ._curves import draw_width_curve as draw_width_curve
 from ._failures import draw_bound_failures as draw_bound_failures
 from ._failures import draw_failures as draw_failures
+from ._growth import draw_growth as draw_growth
 from ._save import save as save
 from ._timeline import draw_timeline as draw_timeline
 from ._topology import draw_topology as draw_topology

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rackbound import (
+    _calibrate_command,
     _catalogue_commands,
     _compare_command,
     _cost_command,
@@ -18,6 +19,7 @@ from rackbound import (
     _read_command,
     _simulate_command,
     _step_command,
+    _validate_command,
 )
 from rackbound._brackets import told
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
@@ -55,6 +57,8 @@ app.command()(_read_command.read)
 app.command()(_join_command.join)
 app.command()(_failures_command.failures)
 app.command()(_simulate_command.simulate)
+app.command()(_validate_command.validate)
+app.command()(_calibrate_command.calibrate)
 app.command()(_step_command.step)
 app.command()(_catalogue_commands.doctor)
 

@@ -16,6 +16,7 @@ from rackbound._options import (
     Nodes,
     OneDomain,
     Pipelined,
+    Profile,
     QueuePairs,
     Routing,
     Settings,
@@ -56,6 +57,7 @@ def cost(
     pipelined: Pipelined = None,
     routing: Routing = "ecmp",
     queue_pairs: QueuePairs = None,
+    profile: Profile = "ideal",
     tokens: Annotated[float | None, typer.Option(help="moe_: tokens of every rank.")] = None,
     hidden: Annotated[int | None, typer.Option(help="moe_: elements of a token.")] = None,
     top_k: Annotated[int | None, typer.Option(help="moe_: experts a token goes to.")] = None,
@@ -69,6 +71,10 @@ def cost(
     dispatch_dtype: Annotated[str, typer.Option(help="moe_dispatch: of a token.")] = "fp8",
     combine_dtype: Annotated[str, typer.Option(help="moe_combine: of a result.")] = "bf16",
     expect: Annotated[str | None, typer.Option(help="nccl-tests: say which busbw it should show, and why.")] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Say which algorithm and protocol NCCL picks by its tuning model, and why."),
+    ] = False,
     sensitivity: Annotated[bool, typer.Option("--sensitivity", help="Say what faster links would save.")] = False,
     settings: Settings = None,
     as_json: Json = False,
@@ -76,6 +82,7 @@ def cost(
     """Cost a collective on a design, hop by hop."""
     from collectives import bracket
     from collectives import cost as costed
+    from collectives import explain as explained
     from collectives import sensitivity as sensed
 
     asked = {"tokens": tokens, "hidden": hidden, "top_k": top_k, "experts": experts, "loads": loads, "limit": limit,
@@ -89,7 +96,7 @@ def cost(
     )
     team, taken, better = ranks_on(graph, ranks, nodes, suggest, free)
     fabric = Fabric.from_graph(part_with(graph, team))
-    words: dict[str, Any] = {"algorithm": chosen, "pipelined": pipelined, "routing": rule}
+    words: dict[str, Any] = {"algorithm": chosen, "pipelined": pipelined, "routing": rule, "profile": profile}
     found = sensed(fabric, kind, size, ranks=team, **words) if sensitivity else None
     result = found.cost if found else costed(fabric, kind, size, ranks=team, **words)
     played: dict[str, Any] = {"ranks": team, "algorithm": result.algorithm if chosen == "best" else chosen}
@@ -102,13 +109,14 @@ def cost(
             graph, (taken, result), (better, costed(part_with(graph, near), kind, size, ranks=near, **words))
         )
     expected = nccl_tests(fabric, result, team) if expect else None
+    picked = explained(fabric, kind, result.n_bytes, ranks=team) if explain else None
     if as_json:
         inputs = {
             "design": design, "kind": kind, "bytes": size if isinstance(size, float) else None,
             "domains": len(fabric.domain_sizes), "ranks": ranks, "nodes": taken, "suggest": suggest, "free": free,
-            "algorithm": algorithm or copies, "pipelined": pipelined, "routing": routing,
-            "queue_pairs": queue_pairs,
-            "moe": asked if kind in _MOE else None, "expect": expect, "settings": overrides_of(settings),
+            "algorithm": algorithm or copies, "pipelined": pipelined, "routing": routing, "profile": profile,
+            "queue_pairs": queue_pairs, "moe": asked if kind in _MOE else None, "expect": expect, "explain": explain,
+            "settings": overrides_of(settings),
         }  # fmt: skip
         results = result.to_dict() | {
             "bracket": held.to_dict(),
@@ -116,13 +124,16 @@ def cost(
             "suggested": rival,
             "sensitivity": found.to_dict() if found else None,
             "expected": expected.to_dict() if expected else None,
+            "explained": picked.to_dict() if picked else None,
         }
         emit_json(envelope("cost/1", inputs, result.assumptions, results))
         return
-    from rackbound._reports import cost_report, expect_report, nodes_report
+    from rackbound._reports import cost_report, expect_report, explain_report, nodes_report
 
     if expected:
         expect_report(design, len(fabric.domain_sizes), result, expected)
+    if picked:
+        explain_report(picked)
     cost_report(design, len(fabric.domain_sizes), result, found, held, hashed)
     if taken is not None:
         nodes_report(taken, rival)

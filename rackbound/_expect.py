@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import KINDS, ClassLoad, Cost, plain
+from collectives import KINDS, PROGRAMS, ClassLoad, Cost, plain
 from collectives import cost as costed
 from collectives.laws import multi_node_all_to_all_busbw
 from topo import EDGE_KINDS, NODE_KINDS, Fabric, Fault, InputError, Ranks
@@ -18,13 +18,6 @@ from topo.units import format_quantity
 __all__ = ["Expectation", "nccl_tests"]
 
 Ints = NDArray[np.intp]
-
-#: Collective -> program of nccl-tests.
-PROGRAMS = {
-    "all_to_all": "alltoall_perf", "all_gather": "all_gather_perf", "reduce_scatter": "reduce_scatter_perf",
-    "all_reduce": "all_reduce_perf", "broadcast": "broadcast_perf", "reduce": "reduce_perf",
-    "gather": "gather_perf", "scatter": "scatter_perf", "sendrecv": "sendrecv_perf",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from topo.units import parse_quantity
 
 __all__ = [
     "Algorithm", "Assume", "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Free", "Json", "ModelName", "Nodes",
-    "OneDomain", "Overlap", "Pipelined", "QueuePairs", "Routing", "Settings", "Suggest", "assumptions_of",
+    "OneDomain", "Overlap", "Pipelined", "Profile", "QueuePairs", "Routing", "Settings", "Suggest", "assumptions_of",
     "budget_seconds",
     "overrides_of", "routing_of", "workload_of",
 ]  # fmt: skip
@@ -66,6 +66,9 @@ Routing = Annotated[
     ),
 ]
 QueuePairs = Annotated[int | None, typer.Option(help="hash: flows that share the bytes of a pair.  [default: 1]")]
+Profile = Annotated[
+    str, typer.Option("--profile", help="Software: ideal (the wires alone), nccl-hopper, ..., or a TOML file.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, SI units.")]
 Settings = Annotated[
     list[str] | None,

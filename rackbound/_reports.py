@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from collectives import Bracket, Cost, HashTimes, Sensitivity
+from collectives import Bracket, Cost, Explanation, HashTimes, Sensitivity
 from placement import ExpertLayerBound, Solution
 from rackbound._brackets import bracket_report, brackets_report, hash_report
 from rackbound._expect import Expectation
@@ -19,8 +19,8 @@ from topo import Fabric, Fault, InputError
 from topo.units import format_quantity
 
 __all__ = [
-    "assumed", "bound_report", "cost_report", "expect_report", "nodes_report", "place_report", "read_loads",
-    "step_report",
+    "assumed", "bound_report", "cost_report", "expect_report", "explain_report", "nodes_report", "place_report",
+    "read_loads", "step_report",
 ]  # fmt: skip
 
 
@@ -45,6 +45,25 @@ def expect_report(design: str, domains: int, cost: Cost, expected: Expectation) 
     say()
 
 
+def explain_report(found: Explanation) -> None:
+    """Print what NCCL picks by its tuning model, from which size on, and why."""
+    pick, size = found.pick, format_quantity(found.n_bytes, "bytes")
+    say(f"NCCL picks {pick.algorithm}/{pick.protocol} for {found.kind} of {size} over {found.n_ranks} ranks in "
+        f"{found.n_domains} domain{'s' if found.n_domains > 1 else ''}: {format_quantity(pick.seconds, 'seconds')} by "
+        f"{found.profile}")  # fmt: skip
+    for line in found.why:
+        say(f"  {line}")
+    say("  from size on: " + ", ".join(f"{format_quantity(one.n_bytes, 'bytes')} {one.algorithm}/{one.protocol}"
+                                       for one in found.switches))  # fmt: skip
+    show_table("Choices", ("algorithm/protocol", "latency", "bandwidth", "time"),
+               [(f"{one.algorithm}/{one.protocol}", format_quantity(one.latency, "seconds"),
+                 format_quantity(one.bandwidth, "bandwidth"), format_quantity(one.seconds, "seconds"))
+                for one in found.choices])  # fmt: skip
+    for line in found.assumptions:
+        say(f"  - {line}")
+    say()
+
+
 def cost_report(
     design: str, domains: int, cost: Cost, sensitivity: Sensitivity | None, held: Bracket, hashed: HashTimes | None
 ) -> None:
@@ -56,8 +75,11 @@ def cost_report(
     say(f"  algbw {format_quantity(cost.algbw, 'bandwidth')}, busbw {format_quantity(cost.busbw, 'bandwidth')}")
     say(f"  remote share {cost.remote_share:.4g} of all bytes, {cost.remote_share_of_sent:.4g} without own chunks")
     phases = "overlapping" if cost.pipelined else "one after the other"
-    say(f"  routing {cost.routing}, algorithm {cost.algorithm} (phases {phases}), profile {cost.profile}: wires only, "
-        "no software\n")  # fmt: skip
+    software = "wires only, no software"
+    if cost.band is not None:
+        low, high = (format_quantity(seconds, "seconds", 3) for seconds in cost.band)
+        software = f"nine in ten measurements from {low} to {high}"
+    say(f"  routing {cost.routing}, algorithm {cost.algorithm} (phases {phases}), profile {cost.profile}: {software}\n")
     if cost.tried:
         order = sorted(cost.tried.items(), key=lambda row: row[1])
         show_table("Algorithms tried", ("algorithm", "time", "against the best"),

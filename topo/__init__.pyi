@@ -9,6 +9,8 @@ from ._check import check as check
 from ._class_routes import ClassRoutes as ClassRoutes
 from ._classes import PATH_CLASSES as PATH_CLASSES
 from ._classes import class_graph as class_graph
+from ._compiled import MUCH as MUCH
+from ._compiled import compiled as compiled
 from ._design import ANNOUNCED as ANNOUNCED
 from ._design import Design as Design
 from ._edits import degrade as degrade
@@ -38,6 +40,7 @@ from ._nodelist import nodelist as nodelist
 from ._nodelist import suggest_nodes as suggest_nodes
 from ._paths import path_labels as path_labels
 from ._read import read as read
+from ._read import read_source as read_source
 from ._routing import Routes as Routes
 from ._routing import Routing as Routing
 from ._routing import hop_counts as hop_counts
@@ -50,4 +53,5 @@ from ._xml import XmlElement as XmlElement
 from ._xml import parse_xml as parse_xml
 from .readers._kinds import READERS as READERS
 from .readers._reading import Reading as Reading
+from .readers._reading import Source as Source
 from .readers._reading import Tables as Tables

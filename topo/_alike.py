@@ -31,17 +31,19 @@ def fold_switches(graph: ClassGraph) -> ClassGraph:
     graph : ClassGraph
         Twin ranks folded or not, transit nodes single.
     """
-    numbers = np.unique(np.stack([graph.bandwidth, graph.latency]), axis=1, return_inverse=True)[1].reshape(-1)
+    bandwidth, latency = (np.unique(x, return_inverse=True)[1] for x in (graph.bandwidth, graph.latency))
+    numbers = np.unique(bandwidth * (len(latency) + 1) + latency, return_inverse=True)[1]
     node = _classes(graph, numbers)
     first_node = np.unique(node, return_index=True)[1]
-    rows = np.stack([node[graph.tail], node[graph.head], numbers])
-    (tail, head, _), first, edge = np.unique(rows, axis=1, return_index=True, return_inverse=True)
+    tail, head = node[graph.tail], node[graph.head]
+    key = (tail * graph.n_nodes + head) * (len(numbers) + 1) + numbers
+    _, first, edge = np.unique(key, return_index=True, return_inverse=True)
     edge = np.append(edge.reshape(-1), -1)  # what is -1 stays it
     return replace(
-        graph, n_nodes=int(node.max()) + 1, tail=tail, head=head,
+        graph, n_nodes=int(node.max()) + 1, tail=tail[first], head=head[first],
         bandwidth=graph.bandwidth[first], latency=graph.latency[first],
         through_edge=edge[graph.through_edge], size=np.bincount(node, graph.size).astype(np.intp),
-        members=np.bincount(edge[:-1], graph.members, len(tail)).astype(np.intp),
+        members=np.bincount(edge[:-1], graph.members, len(first)).astype(np.intp),
         source_edge=edge[graph.source_edge], target_edge=edge[graph.target_edge],
         place=graph.place[first_node], sample=graph.sample[first],
     )  # fmt: skip

@@ -4,49 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topo._classes import ClassGraph
 from topo._hops import FAR
 from topo._paths import PathLabels, latency_to_target, path_labels
-from topo._shares import Bools, Floats, Hops
+from topo._shares import Bools, Floats, Hops, Ints
 
 if TYPE_CHECKING:
     from topo._valiant import Via
 
-__all__ = ["ClassRoutes", "Step"]
-
-Ints = NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """Edges that flows take at one number of hops from their target.
-
-    Attributes
-    ----------
-    start : (targets + 1,) int
-        Where each target's edges begin.
-    edge : (n,) int
-        Edges by target, those of a target in the order of their heads.
-    share : (n,) float
-        Part of the flow at the edge's tail that it takes.
-    """
-
-    start: Ints
-    edge: Ints
-    share: Floats
-
-    def of(self, targets: Ints) -> tuple[Ints, Ints, Floats]:
-        """Return place among these targets, edge and share of everything they move."""
-        first, counts = self.start[targets], self.start[targets + 1] - self.start[targets]
-        row = np.repeat(np.arange(len(targets)), counts)
-        taken = np.arange(len(row)) + np.repeat(first - np.cumsum(counts) + counts, counts)
-        return row, self.edge[taken], self.share[taken]
+__all__ = ["ClassRoutes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,24 +56,11 @@ class ClassRoutes:
         return np.where(self.via.drawn(self) > 0, self.via.most_hops(self), straight)
 
     @cached_property
-    def levels(self) -> list[Ints]:
-        """Edges on the way to some target from nodes 1, 2, ... hops away, by level."""
-        away = self.hops[:, self.graph.tail]
-        most = int(away[self.share > 0].max(initial=0))
-        return [np.flatnonzero(((away == level) & (self.share > 0)).any(axis=0)) for level in range(1, most + 1)]
-
-    @cached_property
-    def steps(self) -> list[Step]:
-        """What moves from nodes 1, 2, ... hops away, by level."""
-        row, edge = np.nonzero(self.share)
-        away = self.hops[row, self.graph.tail[edge]]
-        order = np.lexsort((self.graph.head[edge], row, away))
-        row, edge, away = row[order], edge[order], away[order]
-        ends = np.searchsorted(away, np.arange(1, int(away.max(initial=0)) + 2))
-        return [self._step(row[a:b], edge[a:b]) for a, b in pairwise(ends.tolist())]
-
-    def _step(self, row: Ints, edge: Ints) -> Step:
-        return Step(np.searchsorted(row, np.arange(len(self.hops) + 1)), edge, self.share[row, edge])
+    def walk(self) -> tuple[Ints, Ints, Floats, Hops, Floats]:
+        """What loops walk on: first edge of every node, heads, latencies, hops and shares, row after row."""
+        graph, arrays = self.graph, (self.graph.head, self.graph.latency, self.hops, self.share)
+        head, latency, hops, share = map(np.ascontiguousarray, arrays)
+        return graph.first_edge, head, latency, hops, share
 
     @cached_property
     def latency_to_target(self) -> Floats:

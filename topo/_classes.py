@@ -12,9 +12,9 @@ every edge is one directed link.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,18 @@ _SWITCH, _NIC, _CPU = (NODE_KINDS.index(kind) for kind in ("switch", "nic", "cpu
 _UP, _OUT, _PCIE = (EDGE_KINDS.index(kind) for kind in ("scale-up", "scale-out", "pcie"))
 #: Where a flow of class scale-out is: still in its host, on the fabric, in the other host.
 _AT_HOME, _ON_FABRIC, _ARRIVED = 0, 1, 2
-
-Role = tuple[str, int, int]
+#: Steps of each class: over which links, from NICs (or not), in which phase before and after.
+_STEPS: dict[str, tuple[tuple[int, bool | None, int, int], ...]] = {
+    "scale-up": ((_UP, None, _AT_HOME, _AT_HOME),),
+    "pcie": ((_PCIE, None, _AT_HOME, _AT_HOME),),
+    "scale-out": (
+        (_OUT, None, _AT_HOME, _ON_FABRIC),
+        (_OUT, False, _ON_FABRIC, _ON_FABRIC),
+        (_PCIE, True, _ON_FABRIC, _ARRIVED),
+        (_PCIE, False, _AT_HOME, _AT_HOME),
+        (_PCIE, False, _ARRIVED, _ARRIVED),
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +114,11 @@ class ClassGraph:
         """Links of an edge at each node of its tail, (edges,)."""
         return self.members / self.size[self.tail]
 
+    @cached_property
+    def first_edge(self) -> Ints:
+        """Where the edges of every node begin, and where the last ones end, (nodes + 1,)."""
+        return np.searchsorted(self.tail, np.arange(self.n_nodes + 1))
+
     @property
     def single_last_links(self) -> bool:
         """Whether all that reaches a target comes over one link: no direct edges, no second way in."""
@@ -124,54 +139,59 @@ def class_graph(fabric: Fabric, kind: str, *, fold: bool = True) -> ClassGraph:
     fold : bool, optional
         Whether twins share a node; if not, every rank and every directed link has its own.
     """
-    hops = list(_hops(fabric, kind))
+    moves = _moves(fabric, kind)
     alone = np.arange(fabric.n_ranks)
-    source_group, target_group = _twins(fabric, hops) if fold else (alone, alone)
+    source_group, target_group = _twins(fabric, moves) if fold else (alone, alone)
     n_sources, n_targets = int(source_group.max()) + 1, int(target_group.max()) + 1
-    numbers: dict[Role, int] = {}
-
-    def node(role: Role) -> int:
-        what, rank, _ = role
-        if what == "source":
-            return int(source_group[rank])
-        if what == "target":
-            return n_sources + int(target_group[rank])
-        return numbers.setdefault(role, n_sources + n_targets + len(numbers))
-
-    rows = [(node(a), node(b), link, a, b) for a, link, b in hops]
-    place = np.zeros(n_sources + n_targets + len(numbers), dtype=np.intp)
+    node, passing = _numbered(fabric, moves, source_group, target_group)
+    place = np.zeros(n_sources + n_targets + len(passing), dtype=np.intp)
     place[source_group[::-1]], place[n_sources + target_group[::-1]] = fabric.ranks[::-1], fabric.ranks[::-1]
-    place[n_sources + n_targets :] = [where for _, where, _ in numbers]
+    place[n_sources + n_targets :] = passing
     order = np.zeros(len(place), dtype=np.intp) if fold else label_order(fabric.labels)[place]
     cable = _cable_numbers(fabric) if fold else np.arange(len(fabric.source))
-    edges: dict[tuple[int, int, int], int] = {}
-    for tail, head, link, *_ in sorted(rows, key=lambda row: (row[0], order[row[1]], *row[1:3])):
-        edges.setdefault((tail, head, int(cable[link])), len(edges))
-    link_of = np.full(len(edges), -1, dtype=np.intp)
-    sample = np.zeros(len(edges), dtype=np.intp)
-    outs: list[list[tuple[int, int]]] = [[] for _ in range(fabric.n_ranks)]
-    ins: list[list[tuple[int, int]]] = [[] for _ in range(fabric.n_ranks)]
-    for tail, head, link, a, b in rows:
-        edge = edges[tail, head, int(cable[link])]
-        sample[edge] = link
-        if not fold:
-            link_of[edge] = link
-        elif a[0] == "source":
-            outs[a[1]].append((edge, link))
-        elif b[0] == "target":
-            ins[b[1]].append((edge, link))
-        else:
-            link_of[edge] = link
-    ends = np.array(list(edges), dtype=np.intp).reshape(-1, 3)
-    through, ones = np.flatnonzero(link_of >= 0), np.ones(max(len(place), len(ends)), dtype=np.intp)
-    source_edge, source_link = _padded(outs)
-    target_edge, target_link = _padded(ins)
+    tail, head, link = node[moves.start], node[moves.stop], moves.link
+    by_tail = np.lexsort((link, head, order[head], tail))
+    edge = np.empty(len(link), dtype=np.intp)
+    key = (tail * len(place) + head) * (cable.max(initial=0) + 1) + cable[link]
+    edge[by_tail], first = _by_appearance(key[by_tail])
+    first = by_tail[first]
+    sample, ones = np.zeros(len(first), dtype=np.intp), np.ones(max(len(place), len(first)), dtype=np.intp)
+    sample[edge] = link
+    leaves, enters = moves.start < fabric.n_ranks, moves.stop < 2 * fabric.n_ranks
+    passes = ~(leaves | enters) if fold else np.ones(len(link), dtype=bool)
+    link_of = np.full(len(first), -1, dtype=np.intp)
+    link_of[edge[passes]] = link[passes]
+    through = np.flatnonzero(link_of >= 0)
+    out, into = (leaves, enters & ~leaves) if fold else (~passes, ~passes)
+    n = fabric.n_ranks  # rows of twins are in the same order: by edge
+    source_edge, source_link = _padded(n, moves.start[out], edge[out], link[out])
+    target_edge, target_link = _padded(n, moves.stop[into] - n, edge[into], link[into])
     return ClassGraph(
-        kind, len(place), n_sources, n_targets, ends[:, 0], ends[:, 1],
+        kind, len(place), n_sources, n_targets, tail[first], head[first],
         fabric.bandwidth[sample], fabric.latency[sample], through, link_of[through],
-        ones[: len(place)], ones[: len(ends)], source_group, target_group,
+        ones[: len(place)], ones[: len(first)], source_group, target_group,
         source_edge, source_link, target_edge, target_link, place, sample,
     )  # fmt: skip
+
+
+def _numbered(fabric: Fabric, moves: _Moves, source_group: Ints, target_group: Ints) -> tuple[Ints, Ints]:
+    """Return the node of every role, and the fabric nodes of transit, numbered by first appearance."""
+    groups = np.concatenate([source_group, source_group.max() + 1 + target_group])
+    node = np.concatenate([groups, np.zeros(_ARRIVED * len(fabric.labels) + len(fabric.labels), dtype=np.intp)])
+    roles = np.column_stack([moves.start, moves.stop]).ravel()
+    transit = roles[roles >= len(groups)]
+    transit = transit[_by_appearance(transit)[1]]
+    node[transit] = groups.max() + 1 + np.arange(len(transit))
+    return node, (transit - len(groups)) % len(fabric.labels)
+
+
+def _by_appearance(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the number of every key by first appearance, equal ones the same; and where each appears first."""
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[order] = np.arange(len(first))
+    return rank[number.reshape(-1)], first[order]
 
 
 def _cable_numbers(fabric: Fabric) -> Ints:
@@ -184,78 +204,84 @@ def _cable_numbers(fabric: Fabric) -> Ints:
     return number
 
 
-def _hops(fabric: Fabric, kind: str) -> Iterator[tuple[Role, int, Role]]:
-    """Every step a flow of this class can take: from a role over a directed link to a role."""
-    rank_of = {int(node): r for r, node in enumerate(fabric.ranks)}
-    ends = zip(fabric.source.tolist(), fabric.target.tolist(), fabric.link_kind.tolist(), strict=True)
-    for link, (u, v, link_kind) in enumerate(ends):
-        for phase, after in _phases(kind, link_kind, int(fabric.node_kind[u])):
-            starts = [("source", rank_of[u], 0)] if u in rank_of and phase == _AT_HOME else []
-            stops = [("target", rank_of[v], 0)] if v in rank_of else []
-            leaves_host = kind == "scale-out" and link_kind == _OUT and phase == _AT_HOME
-            if _passes(fabric, u, phase, kind) and (not leaves_host or fabric.node_kind[u] == _NIC):
-                starts.append(("transit", u, phase))
-            if _passes(fabric, v, after, kind):
-                stops.append(("transit", v, after))
-            yield from ((a, link, b) for a in starts for b in stops)
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """Every step a flow of a class can take: from a role over a directed link to a role, (moves,) int each.
+
+    Rank r as a source is role r, as a target ranks + r; node v as transit in phase p is
+    2 ranks + p x nodes + v.
+    """
+
+    start: Ints
+    link: Ints
+    stop: Ints
 
 
-def _phases(kind: str, link_kind: int, tail_kind: int) -> Iterator[tuple[int, int]]:
-    """Phases (before, after) in which a link of this kind may be taken."""
-    if (kind == "scale-up" and link_kind == _UP) or (kind == "pcie" and link_kind == _PCIE):
-        yield _AT_HOME, _AT_HOME
-    elif kind == "scale-out" and link_kind == _OUT:
-        yield _AT_HOME, _ON_FABRIC
-        if tail_kind != _NIC:
-            yield _ON_FABRIC, _ON_FABRIC
-    elif kind == "scale-out" and link_kind == _PCIE:
-        if tail_kind == _NIC:
-            yield _ON_FABRIC, _ARRIVED
-        else:
-            yield _AT_HOME, _AT_HOME
-            yield _ARRIVED, _ARRIVED
+def _moves(fabric: Fabric, kind: str) -> _Moves:
+    """Return the moves by link; of one link by phase, those of end points first."""
+    rank_of = np.full(len(fabric.labels), -1)
+    rank_of[fabric.ranks] = np.arange(fabric.n_ranks)
+    nic, found = fabric.node_kind == _NIC, [np.zeros((5, 0), dtype=np.intp)]
+    for number, (link_kind, from_nic, before, after) in enumerate(_STEPS[kind]):
+        taken = fabric.link_kind == link_kind
+        taken &= True if from_nic is None else nic[fabric.source] == from_nic
+        link = np.flatnonzero(taken)
+        u, v = fabric.source[link], fabric.target[link]
+        leaves_host = kind == "scale-out" and link_kind == _OUT and before == _AT_HOME
+        through, on = _passes(fabric, kind, before)[u] & (nic[u] | (not leaves_host)), _passes(fabric, kind, after)[v]
+        first, middle = (rank_of[u] >= 0) & (before == _AT_HOME), 2 * fabric.n_ranks
+        starts = (first, rank_of[u]), (through, middle + before * len(nic) + u)
+        stops = (rank_of[v] >= 0, fabric.n_ranks + rank_of[v]), (on, middle + after * len(nic) + v)
+        for (may_start, a), (may_stop, b) in product(starts, stops):
+            rows = np.flatnonzero(may_start & may_stop)
+            place = np.full(len(rows), len(found))
+            found.append(np.stack([link[rows], np.full(len(rows), number), place, a[rows], b[rows]]))
+    moves = np.concatenate(found, axis=1)
+    link, _, _, start, stop = moves[:, np.lexsort((moves[2], moves[1], moves[0]))]
+    return _Moves(start, link, stop)
 
 
-def _passes(fabric: Fabric, node: int, phase: int, kind: str) -> bool:
-    """Whether traffic may pass through a node on a path of this class and phase.
+def _passes(fabric: Fabric, kind: str, phase: int) -> NDArray[np.bool_]:
+    """Return whether traffic may pass through each node on a path of this class and phase.
 
     A NIC passes only between its host side and the fabric: at home it is entered from
     pcie and left over the fabric, on the fabric it is entered from there and left over
-    pcie (`_phases` keeps the way out). CPUs pass pcie traffic only. GPUs relay where the
+    pcie (`_STEPS` keeps the way out). CPUs pass pcie traffic only. GPUs relay where the
     graph says that they forward.
     """
-    node_kind = int(fabric.node_kind[node])
-    if node_kind == _NIC:
-        return kind == "scale-out" and phase in (_AT_HOME, _ON_FABRIC)
-    if node_kind == _CPU:
-        return kind != "scale-up" and not (kind == "scale-out" and phase == _ON_FABRIC)
-    return bool(fabric.forwards[node])
+    nic = kind == "scale-out" and phase in (_AT_HOME, _ON_FABRIC)
+    cpu = kind != "scale-up" and not (kind == "scale-out" and phase == _ON_FABRIC)
+    found: NDArray[np.bool_] = np.where(fabric.node_kind == _CPU, cpu, fabric.forwards)
+    return np.where(fabric.node_kind == _NIC, nic, found)
 
 
-def _twins(fabric: Fabric, hops: list[tuple[Role, int, Role]]) -> tuple[Ints, Ints]:
+def _twins(fabric: Fabric, moves: _Moves) -> tuple[Ints, Ints]:
     """Group ranks by what they see as sources and by what sees them as targets."""
-    outs: list[list[tuple[Role, float, float]]] = [[] for _ in range(fabric.n_ranks)]
-    ins: list[list[tuple[Role, float, float]]] = [[] for _ in range(fabric.n_ranks)]
-    for a, link, b in hops:
-        bandwidth, latency = float(fabric.bandwidth[link]), float(fabric.latency[link])
-        if a[0] == "source":
-            outs[a[1]].append((b, bandwidth, latency))
-        if b[0] == "target":
-            # A target wired straight to a source has one link per source: it stays alone.
-            ins[b[1]].append((a, bandwidth, latency) if a[0] != "source" else (b, 0.0, 0.0))
-    return _number(outs), _number(ins)
+    n, start, stop = fabric.n_ranks, moves.start, moves.stop
+    bandwidth, latency = (np.unique(x, return_inverse=True)[1] for x in (fabric.bandwidth, fabric.latency))
+    wire = 1 + (bandwidth * (latency.max(initial=0) + 1) + latency)[moves.link]
+    leaves, enters = start < n, (stop >= n) & (stop < 2 * n)
+    # A target wired straight to a source has one link per source: it stays alone.
+    straight = leaves & enters
+    seen = np.where(straight, stop, start) * (wire.max(initial=0) + 1) + np.where(straight, 0, wire)
+    sees = stop * (wire.max(initial=0) + 1) + wire
+    return _alike(n, start[leaves], sees[leaves]), _alike(n, stop[enters] - n, seen[enters])
 
 
-def _number(seen: list[list[tuple[Role, float, float]]]) -> Ints:
-    numbers: dict[tuple[tuple[Role, float, float], ...], int] = {}
-    return np.array([numbers.setdefault(tuple(sorted(rows)), len(numbers)) for rows in seen], dtype=np.intp)
+def _alike(n: int, rank: Ints, seen: Ints) -> Ints:
+    """Return a number for every rank, the same for those that see the same."""
+    number, (columns,) = np.zeros(n, dtype=np.intp), _padded(n, rank, np.unique(seen, return_inverse=True)[1])
+    for column in columns.T:
+        number, _ = _by_appearance(number * (len(seen) + 1) + column + 1)
+    return number
 
 
-def _padded(rows: list[list[tuple[int, int]]]) -> tuple[Ints, Ints]:
-    most = max((len(row) for row in rows), default=0)
-    edge = np.full((len(rows), most), -1, dtype=np.intp)
-    link = np.full((len(rows), most), -1, dtype=np.intp)
-    for r, row in enumerate(rows):
-        for k, (e, one) in enumerate(row):
-            edge[r, k], link[r, k] = e, one
-    return edge, link
+def _padded(n: int, rank: Ints, *columns: Ints) -> list[Ints]:
+    """Write values out by rank, ordered by the first column, -1 padded, (ranks, most) each."""
+    order = np.lexsort((*columns[::-1], rank))
+    rank, count = rank[order], np.bincount(rank, minlength=n)
+    place = np.arange(len(rank)) - (np.cumsum(count) - count)[rank]
+    found = [np.full((n, int(count.max(initial=0))), -1, dtype=np.intp) for _ in columns]
+    for table, column in zip(found, columns, strict=True):
+        table[rank, place] = column[order]
+    return found

@@ -50,7 +50,7 @@ def fewest_hops(
         for level, reached in enumerate(_levels(graph, some, *ways)):
             new = np.unpackbits(reached[:n].view(np.uint8), axis=1, count=len(some), bitorder="little")
             np.copyto(hops[:, first : first + _TARGETS], np.int16(level), where=new.view(bool))
-    return hops.T
+    return np.ascontiguousarray(hops.T)
 
 
 def hop_histogram(graphs: Sequence[ClassGraph]) -> tuple[dict[int, int], int]:

@@ -218,7 +218,7 @@ def _aliases() -> dict[str, str]:
 def _read(name_or_path: str | os.PathLike[str]) -> tuple[str, str]:
     name = os.fspath(name_or_path)
     looks_like_path = isinstance(name_or_path, os.PathLike) or "/" in name or os.sep in name or name.endswith(".toml")
-    if not looks_like_path and name.casefold() in _aliases():
+    if isinstance(name_or_path, str) and name.casefold() in _aliases():  # an alias may hold a slash
         stem = _aliases()[name.casefold()]
         return (resources.files("topo") / "catalogue" / f"{stem}.toml").read_text(encoding="utf-8"), stem
     path = Path(name)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from topo._compiled import MUCH, compiled
+from topo._hops import FAR
 
 if TYPE_CHECKING:
     from topo._class_routes import ClassRoutes
@@ -15,21 +18,14 @@ __all__ = ["PathLabels", "latency_to_target", "path_labels"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-
-#: Targets x edges looked at at once: labels of about 200 MB.
-_CELLS = 4_000_000
+Labels = tuple[Ints, Ints, Floats]
+Cell = TypeVar("Cell", bound=np.generic)
 
 
 def latency_to_target(routed: ClassRoutes) -> Floats:
     """Least latency [s] from every node to every target over the routes, (targets, nodes)."""
-    graph = routed.graph
-    best = np.where(routed.hops == 0, 0.0, np.inf)
-    for level, edges in enumerate(routed.levels, start=1):
-        onward = (routed.hops[:, graph.tail[edges]] == level) & (routed.share[:, edges] > 0)
-        late = np.where(onward, graph.latency[edges] + best[:, graph.head[edges]], np.inf)
-        tails, first = np.unique(graph.tail[edges], return_index=True)
-        best[:, tails] = np.minimum(best[:, tails], np.minimum.reduceat(late, first, axis=1))
-    return best
+    run = compiled(_latencies, _by_hops) if routed.share.size > MUCH else _latencies
+    return run(*routed.walk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,47 +45,86 @@ def path_labels(routed: ClassRoutes, sources: Ints) -> PathLabels:
     Of paths with equal latency and narrowest link only the one with the largest share
     can be slowest, so one label each is kept while walking back from the targets.
     """
-    graph = routed.graph
-    step = max(1, _CELLS // max(1, len(graph.tail)))
-    wanted = np.zeros(graph.n_nodes, dtype=bool)
+    graph, much = routed.graph, routed.share.size > MUCH
+    wanted = np.zeros(graph.n_nodes, dtype=np.bool_)
     wanted[sources] = True
-    runs = (np.arange(len(routed.hops))[first : first + step] for first in range(0, len(routed.hops), step))
-    found = np.concatenate([np.zeros((0, 5)), *(_labels_to(routed, targets, wanted) for targets in runs)])
-    return PathLabels(found[:, 1].astype(np.intp), found[:, 0].astype(np.intp), found[:, 2], found[:, 3], found[:, 4])
+    run = compiled(_labels, _by_hops, _longer) if much else _labels
+    node, target, label = run(*routed.walk, np.ascontiguousarray(graph.bandwidth), graph.fan, wanted)
+    return PathLabels(node, target, label[:, 0], label[:, 1], label[:, 2])
 
 
-def _labels_to(routed: ClassRoutes, targets: Ints, wanted: NDArray[np.bool_]) -> Floats:
-    """Labels (target, node, latency, share, narrowest) of some targets at the nodes wanted."""
-    graph, hops = routed.graph, routed.hops[targets]
-    target, node = np.nonzero(hops == 0)
-    label = np.zeros((len(target), 5))
-    label[:, 0], label[:, 1] = targets[target], node
-    label[:, 3], label[:, 4] = 1.0, np.inf
-    done = [label[wanted[node]]]
-    for level, edges in enumerate(routed.levels, start=1):
-        t, e = np.nonzero((hops[:, graph.tail[edges]] == level) & (routed.share[np.ix_(targets, edges)] > 0))
-        label = _extended(label, targets[t], edges[e], routed)
-        done.append(label[wanted[label[:, 1].astype(np.intp)]])
-    return np.concatenate(done)
+def _latencies(first: Ints, head: Ints, latency: Floats, hops: NDArray[np.int16], share: Floats) -> Floats:
+    """Go from every target outwards, node by node."""
+    best = np.full(hops.shape, np.inf)
+    for target in range(len(hops)):
+        for node in _by_hops(hops[target]):
+            if hops[target, node] == 0:
+                best[target, node] = 0.0
+            for edge in range(first[node], first[node + 1]):
+                if share[target, edge] > 0:
+                    best[target, node] = min(best[target, node], latency[edge] + best[target, head[edge]])
+    return best
 
 
-def _extended(label: Floats, target: Ints, edge: Ints, routed: ClassRoutes) -> Floats:
-    """Join labels (target, node, latency, share, narrowest) with the edges that enter their nodes."""
-    graph = routed.graph
-    key = (label[:, 0] * graph.n_nodes + label[:, 1]).astype(np.intp)
-    order = np.argsort(key, kind="stable")
-    wanted = target * graph.n_nodes + graph.head[edge]
-    first = np.searchsorted(key[order], wanted, side="left")
-    count = np.searchsorted(key[order], wanted, side="right") - first
-    e = np.repeat(np.arange(len(edge)), count)
-    old = label[order[np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())]]
-    at = edge[e]
-    new = np.column_stack([
-        target[e], graph.tail[at], old[:, 2] + graph.latency[at],
-        old[:, 3] * routed.share[target[e], at] / graph.fan[at], np.minimum(old[:, 4], graph.bandwidth[at]),
-    ])  # fmt: skip
-    rank = np.lexsort((-new[:, 3], new[:, 4], new[:, 2], new[:, 1], new[:, 0]))
-    new = new[rank]
-    fresh = np.ones(len(new), dtype=bool)
-    fresh[1:] = (new[1:, [0, 1, 2, 4]] != new[:-1, [0, 1, 2, 4]]).any(axis=1)
-    return new[fresh]
+def _labels(
+    first: Ints, head: Ints, latency: Floats, hops: NDArray[np.int16], share: Floats,
+    bandwidth: Floats, fan: Floats, wanted: NDArray[np.bool_],
+) -> Labels:  # fmt: skip
+    """Labels (latency, share, narrowest) of the nodes wanted: their nodes, targets and values."""
+    n, known, begin = 0, np.empty((64, 3)), np.zeros(len(wanted) + 1, dtype=np.intp)
+    end, found, ends, kept = begin.copy(), 0, np.empty((64, 2), dtype=np.intp), np.empty((64, 3))
+    for target in range(len(hops)):
+        n = 0
+        for node in _by_hops(hops[target]):
+            begin[node] = n
+            if hops[target, node] == 0:
+                known[n, 0], known[n, 1], known[n, 2] = 0.0, 1.0, np.inf
+                n += 1
+            for edge in range(first[node], first[node + 1]):
+                if not share[target, edge] > 0:
+                    continue
+                for old in range(begin[head[edge]], end[head[edge]]):
+                    if n == len(known):
+                        known = _longer(known)
+                    known[n, 0] = known[old, 0] + latency[edge]
+                    known[n, 1] = known[old, 1] * share[target, edge] / fan[edge]
+                    known[n, 2] = min(known[old, 2], bandwidth[edge])
+                    same = begin[node]
+                    while known[same, 0] != known[n, 0] or known[same, 2] != known[n, 2]:
+                        same += 1
+                    known[same, 1] = max(known[same, 1], known[n, 1])
+                    n += same == n
+            end[node] = n
+            for one in range(begin[node], n if wanted[node] else begin[node]):
+                if found == len(kept):
+                    ends, kept = _longer(ends), _longer(kept)
+                ends[found, 0], ends[found, 1], kept[found] = node, target, known[one]
+                found += 1
+            if n == len(known):
+                known = _longer(known)
+    return ends[:found, 0].copy(), ends[:found, 1].copy(), kept[:found].copy()
+
+
+def _longer(rows: NDArray[Cell]) -> NDArray[Cell]:
+    """Return a copy with room for as many rows again."""
+    found = np.empty((2 * len(rows), rows.shape[1]), dtype=rows.dtype)
+    found[: len(rows)] = rows
+    return found
+
+
+def _by_hops(hops: NDArray[np.int16]) -> Ints:
+    """Return the nodes that have a way to a target, nearest first, those as far by number."""
+    most = 0
+    for far in hops:
+        most = max(most, far if far < FAR else 0)
+    start = np.zeros(most + 2, dtype=np.intp)
+    for far in hops:
+        if far < FAR:
+            start[far + 1] += 1
+    start = np.cumsum(start)
+    order = np.empty(start[-1], dtype=np.intp)
+    for node in range(len(hops)):
+        if hops[node] < FAR:
+            order[start[hops[node]]] = node
+            start[hops[node]] += 1
+    return order

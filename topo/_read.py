@@ -13,7 +13,7 @@ from topo._errors import Fault, InputError, suggest
 from topo.readers._kinds import FOREIGN, READERS
 from topo.readers._reading import Foreign, Reader, Reading, Source
 
-__all__ = ["kind_of", "read"]
+__all__ = ["kind_of", "read", "read_source"]
 
 Row = TypeVar("Row", Reader, Foreign)
 
@@ -61,7 +61,7 @@ def read(path: str | os.PathLike[str], kind: str | None = None) -> Reading:
     """
     if kind is not None and kind not in READERS:
         raise InputError(Fault("kind", kind, "is not a known kind of file", suggest(str(kind), READERS)))
-    source, assumed = _source(path)
+    source, assumed = read_source(path)
     reader = READERS[kind] if kind is not None else _of(source)
     try:
         found = reader.read(source)
@@ -79,7 +79,7 @@ def read(path: str | os.PathLike[str], kind: str | None = None) -> Reading:
 def kind_of(path: str | os.PathLike[str]) -> str | None:
     """Return what a file is by its content: a row of READERS or FOREIGN; None where none knows it."""
     try:
-        source, _ = _source(path)
+        source, _ = read_source(path)
     except InputError:
         return None
     row = _first(source, FOREIGN) or _first(source, READERS.values())
@@ -106,8 +106,14 @@ def _first(source: Source, rows: Iterable[Row]) -> Row | None:
     return next((row for row in rows if row.recognises(source)), None)
 
 
-def _source(path: str | os.PathLike[str]) -> tuple[Source, list[str]]:
-    """Return the text of a file, and what was assumed of its encoding."""
+def read_source(path: str | os.PathLike[str]) -> tuple[Source, list[str]]:
+    """Return the text of a file, and what was assumed of its encoding.
+
+    Raises
+    ------
+    InputError
+        A file that is missing, empty, binary or too large.
+    """
     if not isinstance(path, str | os.PathLike):
         raise InputError(Fault("path", type(path).__name__, "must be a path", "Give the name of a file."))
     file = os.fspath(path)

@@ -14,6 +14,7 @@ from functools import cached_property
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from topo._alike import fold_switches
 from topo._class_routes import ClassRoutes
@@ -94,6 +95,11 @@ class Routes:
     def priors(self) -> tuple[Prior, ...]:
         """For every class what the classes before it leave."""
         return tuple(_prior(self.classes[:number], self.fabric.n_ranks) for number in range(len(self.classes)))
+
+    @cached_property
+    def taken(self) -> tuple[csr_array[np.bool_, tuple[int, int]], ...]:
+        """For every class the pairs of groups in `priors` that an earlier class joins."""
+        return tuple(csr_array(~prior.left) for prior in self.priors)
 
     @cached_property
     def pair_class(self) -> NDArray[np.int8]:

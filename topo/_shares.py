@@ -19,7 +19,8 @@ Ints = NDArray[np.intp]
 
 def onward(graph: ClassGraph, hops: Hops, allowed: Bools | None = None) -> Bools:
     """Return the edges on a way with fewest hops, (targets, edges)."""
-    found: Bools = (hops[:, graph.tail] == hops[:, graph.head] + 1) & (hops[:, graph.tail] < FAR)
+    here = np.take(hops, graph.tail, axis=1)
+    found: Bools = (here == np.take(hops, graph.head, axis=1) + 1) & (here < FAR)
     return found if allowed is None else found & allowed
 
 

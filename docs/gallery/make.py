@@ -5,6 +5,7 @@ DeepSeek-V3 decodes with 114 sequences per GPU at 4096 tokens of context; a step
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,10 @@ def main(folder: Path) -> list[Path]:
     }
     axes = figures.draw_bounds(DESIGNS, list(bounds.values()), model_experts=model.n_experts, model_name=MODEL)
     written += figures.save(axes, folder / "bounds")
-    return written + figures.save(figures.draw_width_curve(bounds["gb200-nvl72"], boundary=72), folder / "width-curve")
+    written += figures.save(figures.draw_width_curve(bounds["gb200-nvl72"], boundary=72), folder / "width-curve")
+    grown = json.loads((Path(__file__).parent / "growth.json").read_text(encoding="utf-8"))
+    axes = figures.draw_growth(grown["gpus"], grown["all links"], grown["one link failed"])
+    return written + figures.save(axes, folder / "growth")
 
 
 def _shapes(folder: Path) -> list[Path]:

@@ -146,6 +146,55 @@ def test_all_to_all_on_tori(dims: tuple[int, ...]) -> None:
     assert cost.seconds == close(laws.torus_all_to_all_seconds(dims, 1e6, 1e9))
 
 
+@pytest.mark.parametrize("dims", [(2,), (5,), (4, 4), (2, 5), (3, 4, 2)], ids=str)
+def test_all_to_all_on_meshes(dims: tuple[int, ...]) -> None:
+    graph = topo.build("torus", dims=dims, wrap=False, bandwidth="1 GB/s", latency="0 s")
+    cost = collectives.cost(graph, "all_to_all", prod(dims) * 1e6, routing="dor")
+    assert cost.seconds == close(laws.mesh_all_to_all_seconds(dims, 1e6, 1e9))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+@pytest.mark.parametrize("routing", ["ecmp", "even", "paths"])
+def test_all_to_all_on_hypercubes(dim: int, routing: str) -> None:
+    graph = topo.build("hypercube", dim=dim, bandwidth="1 GB/s", latency="0 s")
+    cost = collectives.cost(graph, "all_to_all", 2**dim * 1e6, routing=routing)
+    assert cost.seconds == close(laws.hypercube_all_to_all_seconds(dim, 1e6, 1e9))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("all_gather", "recursive_doubling"),
+        ("reduce_scatter", "recursive_halving"),
+        ("all_reduce", "recursive_doubling"),
+        ("all_reduce", "rabenseifner"),
+    ],
+)
+def test_doubling_on_a_hypercube(kind: str, name: str) -> None:
+    """Every exchange is with a neighbour: the law of one switch with the latency of one link."""
+    graph = topo.build("hypercube", dim=4, bandwidth="2 GB/s", latency="10 us")
+    cost = collectives.cost(graph, kind, N, algorithm=name)
+    assert cost.seconds == close(laws.alpha_beta_seconds(kind, name, 16, N, 2e9, 10e-6))
+
+
+@pytest.mark.parametrize(("dims", "hosts"), [((4,), 1), ((4,), 5), ((4, 3), 1), ((4, 2), 4), ((2, 3, 4), 2)], ids=str)
+@pytest.mark.parametrize("routing", ["ecmp", "dor"])
+def test_all_to_all_on_a_hyperx(dims: tuple[int, ...], hosts: int, routing: str) -> None:
+    graph = topo.build("hyperx", dims=dims, hosts=hosts, bandwidth="1 GB/s", latency="0 s")
+    cost = collectives.cost(graph, "all_to_all", prod(dims) * hosts * 1e6, routing=routing)
+    assert cost.seconds == close(laws.hyperx_all_to_all_seconds(dims, hosts, 1e6, 1e9))
+
+
+@pytest.mark.parametrize("k", [4, 6])
+@pytest.mark.parametrize("routing", ["ecmp", "even", "paths", "single"])
+def test_all_to_all_on_fat_trees(k: int, routing: str) -> None:
+    """Nothing above the hosts binds: the law of one switch over a host's own link."""
+    graph = topo.build("fat_tree", k=k, bandwidth="1 GB/s", latency="0 s")
+    n = k**3 // 4
+    cost = collectives.cost(graph, "all_to_all", n * 1e6, routing=routing)
+    assert cost.seconds == close(laws.all_to_all_seconds(n, 1e6, 1e9))
+
+
 @pytest.mark.parametrize("kind", ["all_to_all", "all_gather", "reduce_scatter", "all_reduce"])
 def test_direct_on_a_full_mesh_uses_every_link(kind: str) -> None:
     """2 GB/s a GPU over five links, and a path is one link."""

@@ -19,10 +19,35 @@ def crossings(graph: nx.Graph, plan: collectives.Schedule) -> set[tuple[str, str
     """Sender and receiver of every flow between domains."""
     fabric = topo.Fabric.from_graph(graph)
     labels, homes = fabric.rank_labels, fabric.rank_domain
-    flows = [phase.traffic for phase in plan.phases]
-    assert all(isinstance(traffic, Flows) for traffic in flows)
-    pairs = {pair for traffic in flows for pair in zip(traffic.source.tolist(), traffic.target.tolist(), strict=True)}
+    pairs = {(a, b) for phase in plan.phases for a, b in np.argwhere(phase.n_bytes).tolist()}
     return {(labels[a], labels[b]) for a, b in pairs if homes[a] != homes[b]}
+
+
+@pytest.mark.parametrize(
+    ("domains", "plain"), [(8, True), (16, True), (12, False)], ids=["a leaf", "two leaves", "shared leaves"]
+)
+@pytest.mark.parametrize("name", ["rail_aligned", "rail_pipelined"])
+def test_rails_as_products_are_their_chunks_summed(domains: int, plain: bool, name: str) -> None:
+    """Where every slot has leaves of its own no pair is listed; bytes and time are those of listing all."""
+    graph = topo.load("hgx-h100-8", domains, {"scale_out.radix": 16})
+    rng = np.random.default_rng(domains)
+    n = 8 * domains
+    product = collectives.Outer(rng.choice([0.0, 1e6, 2e6], n), rng.choice([0.0, 1.0, 3.0], n))
+    for traffic in (product, collectives.Outer(np.full(n, 1e6), np.ones(n))):
+        plan = collectives.schedule("all_to_all_v", graph, traffic, algorithm=name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("collectives._domains._products", lambda team: None)
+            listed = collectives.schedule("all_to_all_v", graph, traffic, algorithm=name)
+        assert all(isinstance(phase.traffic, Flows) for phase in listed.phases)
+        assert all(isinstance(phase.traffic, tuple) for phase in plan.phases) == plain
+        for one, two in zip(plan.phases, listed.phases, strict=True):
+            np.testing.assert_allclose(one.n_bytes, two.n_bytes, rtol=1e-12)
+        fast, slow = (collectives.cost(graph, each) for each in (plan, listed))
+        np.testing.assert_allclose(fast.loads, slow.loads, rtol=1e-9)
+        assert (fast.seconds, fast.latency_seconds) == pytest.approx((slow.seconds, slow.latency_seconds), rel=1e-9)
+        for share in ("remote_share", "remote_share_of_sent"):
+            assert getattr(fast, share) == pytest.approx(getattr(slow, share), rel=1e-9)
+        assert collectives.verify(plan) == collectives.verify(listed) == []
 
 
 def leaf_of(graph: nx.Graph, gpu: str) -> str:

@@ -74,7 +74,9 @@ def test_a_product_costs_what_its_matrix_does(family: str, seed: int) -> None:
     ranks, _ = traffic(dice, gpus_of(graph))
     sent, received = (np.array([dice.choice([0.0, 1e6, 3e6, 3e6]) for _ in ranks]) for _ in range(2))
     assume(sent.any() and received.any())
-    product = collectives.Outer(sent, received / 1e3)
+    block = dice.choice([None, np.array([dice.randint(0, 2) for _ in ranks])])
+    product = collectives.Outer(sent, received / 1e3, block)
+    assume(product.matrix.any())
     routes = topo.route(graph)
     try:
         plain = collectives.cost(graph, "all_to_all_v", product.matrix, ranks=ranks, routing=routes)
@@ -286,11 +288,55 @@ def test_folding_alike_switches_changes_nothing(family: str, seed: int) -> None:
     assert one.path.seconds == close(two.path.seconds)
 
 
+#: Shapes with several end points a switch, for rules that go by places.
+PLACED = {
+    "dor": ("hyperx", {"dims": (3, 2), "hosts": 3, "lanes": [1, 2]}),
+    "dragonfly": ("dragonfly", {"a": 3, "p": 2, "h": 1}),
+}
+
+
+@pytest.mark.parametrize("rule", [name for name, rule in topo.RULES.items() if rule.alike or name in PLACED])
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_folding_ranks_and_switches_changes_nothing(rule: str, seed: int) -> None:
+    """Every rule that folds, on graphs with failed and uneven links and loads, against one node for every role."""
+    dice = Dice(seed)
+    shape, parameters = PLACED.get(rule, ("", {}))
+    graph = topo.build(shape, **parameters) if shape else FAMILIES[dice.choice(list(FAMILIES))](dice)
+    assume(not topo.check(graph))
+    links = [(a, b) for a, b in graph.edges if "gpu" not in (graph.nodes[a]["kind"], graph.nodes[b]["kind"])]
+    graph = topo.fail(graph, links=dice.sample(links, min(len(links), dice.choice([0, 1, 2]))))
+    for a, b in dice.sample(list(graph.edges), dice.choice([0, 1, 3])) if shape else ():
+        graph.edges[a, b][dice.choice(["bandwidth", "latency"])] *= 0.5
+    assume(not topo.check(graph))
+    folded = topo.route(graph, rule)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(topo.RULES, rule, replace(topo.RULES[rule], folds=lambda fabric: False, alike=False))
+        whole = topo.route(graph, rule)
+    assert all((c.graph.members == 1).all() and not c.graph.source_edge.size for c in whole.classes)
+    assert (folded.pair_class == whole.pair_class).all()
+    assert (topo.hop_counts(folded) == topo.hop_counts(whole)).all()
+    labels, matrix = traffic(dice, gpus_of(graph))
+    ranks = folded.fabric.rank_numbers(labels)
+    joined = folded.pair_class[np.ix_(ranks, ranks)] >= 0
+    sent = np.where(joined, matrix, 0.0)
+    flows: list[np.ndarray | collectives.Outer] = [sent]
+    if joined[~np.eye(len(ranks), dtype=bool)].all():
+        flows.append(
+            collectives.Outer(np.array([dice.choice([0.0, 2.0, 2.0]) for _ in ranks]), sent.max(initial=1, axis=0))
+        )
+    for one in flows:
+        a, b = (phase_loads(routes, ranks, one) for routes in (folded, whole))
+        np.testing.assert_allclose(a.loads, b.loads, rtol=RTOL, atol=0.0)
+        np.testing.assert_allclose(a.least_latency, b.least_latency, rtol=RTOL, atol=0.0)
+        assert a.path.seconds == close(b.path.seconds)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**9))
-def test_work_in_small_runs_gives_the_same(family: str, seed: int) -> None:
-    """What does not fit at once is worked on in runs of ranks, targets and groups."""
+def test_work_in_small_runs_and_compiled_gives_the_same(family: str, seed: int) -> None:
+    """What does not fit at once is worked on in runs of ranks; long loops are compiled."""
     dice = Dice(seed)
     graph = FAMILIES[family](dice)
     assume(not topo.check(graph))
@@ -302,8 +348,9 @@ def test_work_in_small_runs_gives_the_same(family: str, seed: int) -> None:
     assume((pairs >= 0).any() and not (pairs == -1).any())
     one = phase_loads(routes, numbers, product)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("collectives._loads.CELLS", 7)
-        patch.setattr("topo._paths._CELLS", 7)
+        patch.setattr("collectives._traffic.CELLS", 7)
+        patch.setattr("topo._paths.MUCH", 0)
+        patch.setattr("collectives._flows.MUCH", 0)
         two = phase_loads(topo.route(graph), numbers, product)
     np.testing.assert_allclose(one.loads, two.loads, rtol=RTOL, atol=0.0)
     np.testing.assert_allclose(one.least_latency, two.least_latency, rtol=RTOL, atol=0.0)

@@ -47,8 +47,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("cost", HGX, "all_to_all", "--bytes", "1GB", "--domains", "4", "--nodes", "host[0,3]", "--suggest"),
         ("cost", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--domains", "2", "--pipelined"),
         ("cost", HGX, "broadcast", "--bytes", "1GB", "--algorithm", "binomial", "--phased"),
+        ("cost", HGX, "all_reduce", "--bytes", "1GB", "--profile", "nccl-hopper", "--sensitivity"),
         ("cost", HGX, "barrier"), ("cost", HGX, "all_to_all", "--bytes", "0B"),
         ("cost", HGX, "all_to_all", "--domains", "2", "--expect", "nccl-tests", "--sensitivity"),
+        ("cost", HGX, "all_reduce", "--domains", "2", "--bytes", "1 MiB", "--explain"),
         ("cost", HGX, "moe_dispatch", "--domains", "2", "--tokens", "1.5", "--hidden", "64", "--top-k", "2",
          "--experts", "16", "--copies", "per_domain", "--limit", "1"),
         ("cost", HGX, "all_to_all", "--bytes", "1GB", "--domains", "2", "--routing", "hash", "--queue-pairs", "2"),
@@ -103,6 +105,11 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("join", str(DATA / "readers-fabric" / "ibnetdiscover-sim-ft2_32.txt"),
          str(DATA / "readers-fabric" / "opensm" / "ft2_32_dor.lfts.dump")),
     ],
+    "calibrate/1": [
+        ("calibrate", str(DATA / "logs" / "aws-p5-1node-tagged.txt"), "--design", HGX),
+        ("calibrate", *(str(DATA / "logs" / f"{name}.txt") for name in ("gcp-a3-ultra", "aws-p5-1node-tagged")),
+         "--design", HGX, "--domains", "3", "--set", "scale_up.bandwidth='400 GB/s'"),
+    ],
     "failures/1": [
         ("failures", HGX, "--domains", "1", "--doubles", "3"), ("failures", "mi300x-8", "--ranks", "2", "--seed", "1"),
         ("failures", HGX, "--collective", "all_reduce", "--algorithm", "ring", "--routing", "even", "--domains", "1"),
@@ -113,6 +120,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("simulate", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--no-barriers"),
         ("simulate", "mi300x-8", "send", "--bytes", "1 MiB", "--routing", "hash", "--queue-pairs", "2", "--seed", "3"),
         ("simulate", HGX, "all_to_all", "--bytes", "0B", "--ranks", "4"),
+    ],
+    "validate/1": [
+        ("validate", str(DATA / "measured-few.csv")),
+        ("validate", str(DATA / "logs" / "aws-p5-1node-tagged.txt"), "--design", HGX, "--profile", "nccl-model-h100"),
     ],
 }  # fmt: skip
 

@@ -35,8 +35,8 @@ KINDS = {
     "readers-sim/htsim*": ["htsim-topo"], "readers-sim/ns3-inet*": ["inet"], "readers-sim/ns3*": ["ns3-topology"],
     "readers-sim/simai-[mw]*": ["workload"], "readers-sim/simai*": ["ns3-topology"],
     "readers-sim/astra-system*": ["astra-system"], "readers-sim/astra-ns3*": ["astra-logical"],
-    "readers-sim/astra*": ["astra-sim"], "readers-sim/nccl-log-gcp-a3-high*": ["nccl-tests", "nccl-debug"],
-    "readers-sim/nccl-log*": ["nccl-tests"], "readers-sim/expert-load-eplb*": ["expert-load"],
+    "readers-sim/astra*": ["astra-sim"], "logs/gcp-a3-high*": ["nccl-tests", "nccl-debug"],
+    "logs/*": ["nccl-tests"], "readers-sim/expert-load-eplb*": ["expert-load"],
     "readers-sim/expert-load-ascend*": ["expert-map"], "readers-sim/expert-load-moe*": ["expert-log"],
     "hf-config/*native*": ["deepseek-config"], "hf-config/*": ["hf-config"],
 }  # fmt: skip
@@ -48,7 +48,7 @@ def test_each_file_is_of_one_kind() -> None:
     assert len(files) > 90
     for path in files:
         name = path.relative_to(HOST.parent).as_posix()
-        source = topo._read._source(path)[0]  # type: ignore[attr-defined]
+        source = topo.read_source(path)[0]
         expected = next(kinds for pattern, kinds in KINDS.items() if fnmatch.fnmatch(name, pattern))
         assert [row.kind for row in rows if row.recognises(source)] == expected, name
 

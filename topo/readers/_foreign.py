@@ -43,8 +43,9 @@ FOREIGN: tuple[Foreign, ...] = (
     Foreign("html", "HTML page", _matches(r"\A\W*<(?:!doctype\s+html|html)\b"),
             "Save the file itself (its raw text), not the page that shows it."),
     Foreign("nccl-tests", "log of nccl-tests",
-            _matches(r"#\s+\(?B?\)?.*\bsize\b.*\bcount\b.*\btype\b|# nThread \d+ .*minBytes|# Avg bus bandwidth"),
-            "Hold its busbw against what the wires allow: rackbound cost DESIGN KIND --bytes SIZE."),
+            _matches(r"#\s+\(?B?\)?.*\bsize\b.*\bcount\b.*\btype\b|# nThread \d+ .*minBytes"
+                     r"|\bAvg bus bandwidth|\bbusbw\(GB/s\)"),
+            "rackbound validate FILE --design NAME compares; rackbound calibrate FILE fits to it."),
     Foreign("nccl-debug", "debug log of NCCL", _matches(r"\bNCCL (?:INFO|WARN|TRACE)\b"),
             "Set NCCL_TOPO_DUMP_FILE=topo.xml in that run, and read topo.xml."),
     Foreign("nccl-graph", "graph dump of NCCL: rings and trees, not links", _matches(r"<graphs\b[^>]*\bversion\s*="),

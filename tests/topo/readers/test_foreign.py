@@ -17,7 +17,7 @@ READERS = (
 )  # fmt: skip
 #: Beginning of a file's name -> what it is.
 WHOSE = {
-    "nccl-log": "nccl-tests", "expert-load-eplb": "expert-load", "expert-load-ascend": "expert-map",
+    "expert-load-eplb": "expert-load", "expert-load-ascend": "expert-map",
     "expert-load-moe": "expert-log", "astra-system": "astra-system",
     "astra-ns3": "astra-logical", "simai-micro": "workload", "simai-workload": "workload", "ns3-inet": "inet",
     "astra": "astra-sim", "booksim": "booksim-anynet", "htsim": "htsim-topo", "ns3": "ns3-topology",

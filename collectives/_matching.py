@@ -1,0 +1,169 @@
+"""Which profile predicts a measured row, and from what? Rows on the graphs of their systems, each kind costed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives._features import bulk_features, expert_features, scaled
+from collectives._measured import Measurement, Skipped, moe_of
+from collectives._predict import LAWS, Features, stacked
+from collectives._profile import Profile, list_profiles, load_profile
+from topo import Design, Fabric, InputError, Routes, load, load_design, route
+
+__all__ = ["UNSEEN", "Matched", "matched", "predicted_seconds", "profile_for"]
+
+#: Size that is costed; bytes on wires are proportional to it.
+_UNIT = 1e9
+#: Median and 90th percentile of the error on a generation that the fit never saw.
+UNSEEN = (0.25, 0.4)
+Choose = Callable[[str, str, str, float], tuple[Profile, str]]
+#: What takes the place of a library that no profile names.
+_FALLBACK = {"collective": "nccl", "expert": "DeepEP low-latency"}
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A measured row with its profile, as far as it can be predicted.
+
+    Attributes
+    ----------
+    row : Measurement
+    profile : Profile
+        In the row's environment.
+    features : Features
+        One row.
+    routes : Routes
+        Over the system, of as many domains as the row has.
+    ranks : (ranks,) int
+        Rank numbers taking part.
+    note : str
+        What is not as fitted: an unseen chip or library; empty if all is.
+    """
+
+    row: Measurement
+    profile: Profile
+    features: Features
+    routes: Routes
+    ranks: NDArray[np.intp]
+    note: str = ""
+
+
+@cache
+def _shipped() -> tuple[Profile, ...]:
+    return tuple(load_profile(name) for name in list_profiles())
+
+
+def profile_for(library: str, law: str, chip: str, bandwidth: float) -> tuple[Profile, str]:
+    """Return the profile of a library on a chip, and what is not as fitted.
+
+    The longest text that the library's name holds decides, then the chip; an unseen chip
+    takes the profile whose scale-up bandwidth is nearest.
+
+    Parameters
+    ----------
+    library : str
+        As a measured table has it.
+    law : {"collective", "expert"}
+        What is predicted.
+    chip : str
+        Name of the chip.
+    bandwidth : float
+        Scale-up bandwidth of a GPU [bytes/s].
+
+    Examples
+    --------
+    >>> profile_for("nccl 2.29.2", "collective", "H100", 450e9)[0].name
+    'nccl-hopper'
+    """
+    known = [profile for profile in _shipped() if profile.law == law]
+    found, note = _of_library(known, library), ""
+    if not found:
+        found, note = _of_library(known, _FALLBACK[law]), f"no profile of library {library!r}: {_FALLBACK[law]}'s taken"
+    for profile in found:
+        if chip in profile.chips:
+            return profile, note
+    nearest = min(found, key=lambda profile: abs(log(max(bandwidth, 1.0) / max(profile.bandwidth, 1.0))))
+    unseen = f"{nearest.name} was not fitted on {chip}: 20 to 40 % off"
+    return replace(nearest, band=UNSEEN), f"{note}; {unseen}" if note else unseen
+
+
+def _of_library(known: Sequence[Profile], library: str) -> list[Profile]:
+    """Return the profiles with the longest text that the library's name holds."""
+    name = library.casefold()
+    lengths = [max((len(text) for text in each.libraries if text.casefold() in name), default=0) for each in known]
+    longest = max(lengths, default=0)
+    return [profile for profile, length in zip(known, lengths, strict=True) if longest and length == longest]
+
+
+def matched(rows: Sequence[Measurement], choose: Choose = profile_for) -> tuple[list[Matched], list[Skipped]]:
+    """Return every row with its profile and features, and the rows that cannot be predicted."""
+    designs, routed = cache(load_design), cache(_routes)
+    units: dict[object, Features] = {}
+    found: list[Matched] = []
+    skipped: list[Skipped] = []
+    for row in rows:
+        try:
+            design = designs(row.system)
+        except InputError:
+            skipped.append(Skipped(row.id, f"unknown system {row.system}"))
+            continue
+        try:
+            found.append(_match(row, design, routed(row.system, row.domains), units, choose))
+        except InputError as error:
+            skipped.append(Skipped(row.id, str(error.faults[0])))
+    return found, skipped
+
+
+def _routes(system: str, domains: int) -> Routes:
+    return route(load(system, domains=domains))
+
+
+def _team(fabric: Fabric, row: Measurement) -> NDArray[np.intp]:
+    """Return as many ranks of every domain, where they divide."""
+    share, left = divmod(row.ranks, row.domains)
+    if left or share > fabric.domain_sizes.min():
+        return fabric.group(row.ranks)
+    domain = fabric.rank_domain
+    return np.concatenate([np.flatnonzero(domain == each)[:share] for each in np.unique(domain)])
+
+
+def _match(row: Measurement, design: Design, routes: Routes, units: dict[object, Features], choose: Choose) -> Matched:
+    ranks = _team(routes.fabric, row)
+    law = "expert" if row.is_expert else "collective"
+    profile, note = choose(row.library, law, design.chip.name, design.scale_up.bandwidth)
+    kinds = [row.params.get(name) for name in ("hidden", "topk", "experts")]
+    key = (row.system, row.domains, row.ranks, row.kind, profile.copies, row.dtype, *kinds)
+    if key not in units:
+        units[key] = _unit(row, design, routes, ranks, profile.copies)
+    features = scaled(units[key], float(row.params["tokens"]) if row.is_expert else row.n_bytes / _UNIT)
+    if "ring" in row.library.casefold().split():  # a run that was told to take rings
+        features = replace(features, nvls=np.full(1, np.inf))
+    return Matched(row, profile.within(row.library), features, routes, ranks, note)
+
+
+def _unit(row: Measurement, design: Design, routes: Routes, ranks: NDArray[np.intp], copies: str) -> Features:
+    """Return the features of one token, or of a unit of bytes."""
+    if not row.is_expert:
+        return bulk_features(routes.fabric, row.kind, _UNIT, ranks, routes)
+    moe = moe_of(row, 1.0, merged=copies == "per_domain")
+    nic = design.scale_out.per_gpu if design.scale_out else None
+    return expert_features(routes.fabric, row.kind, moe, ranks, copies, nic, routes)
+
+
+def predicted_seconds(found: Sequence[Matched]) -> NDArray[np.float64]:
+    """Return the prediction of every row, one call of its law per profile [s]."""
+    seconds = np.zeros(len(found))
+    groups: dict[tuple[str, float], list[int]] = {}
+    for i, one in enumerate(found):
+        groups.setdefault((one.profile.name, one.profile.constants.get("latency.environment", 1.0)), []).append(i)
+    for places in groups.values():
+        profile = found[places[0]].profile
+        law = LAWS[profile.law]
+        seconds[places] = law(profile.constants, stacked([found[i].features for i in places]))
+    return seconds

@@ -1,0 +1,177 @@
+"""Validation: which rows are predicted, which are skipped and why, and what is counted how."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collectives import load_profile, validate
+from collectives._matching import matched, profile_for
+from collectives._measured import Measurement, read_measurements
+from collectives._row_bounds import row_bounds
+from collectives._validate import validate_rows
+from topo import InputError
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+HEAD = "id,system,collective,n_gpus,bytes,time_us,algbw_GBps,library,dtype,scaleup_domains,params"
+
+
+def written(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([HEAD, *lines]) + "\n")
+    return path
+
+
+def subset(tmp_path: Path, *systems: str) -> Path:
+    """Return a file with some systems' rows of the table that profiles were fitted to."""
+    with (DATA / "measured.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    path = tmp_path / "subset.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(row for row in rows if row["system"] in systems)
+    return path
+
+
+def test_rows_of_the_field_are_predicted_within_the_band(tmp_path: Path) -> None:
+    found = validate(subset(tmp_path, "HGX H200-8", "HGX B300-8", "MI355X-8"))
+    assert found.rows > 120
+    assert found.faults == ()
+    assert found.median <= 0.05
+    assert found.p90 <= 0.15
+    assert max(group.median for group in found.groups.values()) <= 0.08
+    off = np.array([abs(one.seconds / one.measured_seconds - 1) for one in found.predictions])
+    assert found.median == np.median(off)
+    assert found.p90 == np.quantile(off, 0.9)
+    assert found.worst == off.max()
+    kinds = [found.groups[kind].rows for kind in {one.kind for one in found.predictions}]
+    assert sum(kinds) == found.rows == found.groups["one domain"].rows + found.groups["several domains"].rows
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert {"rows", "skipped", "median", "p90", "groups", "predictions"} <= set(document)
+
+
+def test_the_time_is_not_looked_at(tmp_path: Path) -> None:
+    lines = [f"a,HGX H100-8,all_reduce,8,1048576,{time},,nccl 2.29,half,1," for time in ("10", "1000")]
+    first, second = (validate(written(tmp_path, line)).predictions[0] for line in lines)
+    assert first.seconds == second.seconds
+    assert first.error == pytest.approx(first.seconds / 10e-6 - 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("x,A40 pair,all_reduce,2,256,10,,nccl,half,1,", "unknown system A40 pair"),
+        ("x,HGX H100-8,bisection,8,256,10,,nccl,half,1,", "no profile predicts this quantity"),
+        ("x,HGX H100-8,sendrecv,2,256,10,,nccl,half,1,", "no profile predicts this quantity"),
+        ("x,HGX H100-8,all_reduce,8,256,,,nccl,half,1,", "no time"),
+        ("x,HGX H100-8,all_reduce,8,,10,,nccl,half,1,", "no size"),
+        ("x,HGX H100-8,all_reduce,eight,256,10,,nccl,half,1,", "a number cannot be read"),
+        ("x,HGX H100-8,all_reduce,1,256,10,,nccl,half,1,", "1 ranks in 1 domains is no group"),
+        ("x,HGX H100-8,ep_dispatch,8,,10,,DeepEP normal,fp8,1,tokens=4;hidden=64", "params lack topk"),
+        ("x,HGX H100-8,ep_dispatch,8,,10,,DeepEP normal,fp5,1,tokens=4;hidden=64;topk=8", "is not that of a token"),
+        ("x,HGX H100-8,all_reduce,16,256,10,,nccl,half,1,", "16"),
+    ],
+)
+def test_what_cannot_be_predicted_is_skipped_with_its_reason(tmp_path: Path, line: str, reason: str) -> None:
+    found = validate(written(tmp_path, line))
+    assert (found.rows, found.median, found.groups) == (0, 0.0, {})
+    assert found.skipped[0].id == "x"
+    assert reason in found.skipped[0].reason
+
+
+def test_kinds_by_the_files_names_and_time_from_bandwidth(tmp_path: Path) -> None:
+    found = validate(
+        written(
+            tmp_path,
+            "a,gb200-nvl72,alltoall,8,8000000000,,800,nccl,half,1,",
+            ",HGX H100/H200-8,ep_combine,8,,72.4,,DeepEP low-latency,bf16,1,tokens=128;hidden=7168;topk=8;experts=256",
+        )
+    )
+    assert [one.kind for one in found.predictions] == ["all_to_all", "moe_combine"]
+    assert found.predictions[0].measured_seconds == 0.01
+    assert found.predictions[1].id == "line 3"
+    assert found.predictions[1].n_bytes == 128 * 8 * 7168 * 2
+
+
+def test_expert_rows_do_not_read_bytes(tmp_path: Path) -> None:
+    line = "a,GB200 NVL72,ep_dispatch,8,{},20,,TensorRT-LLM NVLinkOneSided,nvfp4,1,tokens=64;hidden=7168;topk=8"
+    first, second = (validate(written(tmp_path, line.format(n))).predictions[0].seconds for n in ("", "9e9"))
+    assert first == second
+
+
+def test_anomalies_are_listed_with_their_bound(tmp_path: Path) -> None:
+    found = validate(
+        written(
+            tmp_path,
+            "slow,GB300 NVL72,alltoall,128,8589934592,180191,,nccl,float32,2,",
+            "fast,HGX H100-8,all_reduce,8,1000000000,1000,,nccl,half,1,",
+            "fine,HGX H100-8,all_reduce,8,1000000000,3800,,nccl,half,1,",
+        )
+    )
+    slow, fast = found.anomalies
+    # Half of what 64 ranks of a rack send leaves it, over the rack's 72 NICs of 100 GB/s.
+    assert found.predictions[0].bound_seconds == pytest.approx(8589934592 / 2 * 64 / 72 / 100e9, rel=1e-4)
+    assert "4.7 times the bound" in slow
+    assert slow.startswith("slow: GB300 NVL72")
+    assert "below the bound 2.22" in fast
+    assert found.faults == ()
+
+
+def test_the_bound_of_an_expert_layer_by_hand() -> None:
+    row = Measurement("a", "HGX H100-8", "moe_dispatch", "DeepEP normal", "bf16", 16, 2, 0.0, 1e-3,
+                      {"tokens": "4096", "hidden": "7168", "topk": "8", "experts": "256"})  # fmt: skip
+    found, _ = matched([row])
+    # A token goes to the other of two nodes but with chance C(128, 8) / C(256, 8).
+    missed = np.prod([(128 - i) / (256 - i) for i in range(8)])
+    in_a_domain = 2 * 0.5e-6  # the least latency of any pair
+    assert row_bounds(found)[0] == pytest.approx(in_a_domain + (1 - missed) * 4096 * 7168 * 2 / 50e9, rel=1e-9)
+
+
+def test_a_prediction_below_the_bound_is_the_models_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Measurement("a", "HGX H100-8", "all_reduce", "nccl", "half", 8, 1, 1e9, 4e-3)
+    monkeypatch.setattr("collectives._validate.predicted_seconds", lambda found: np.full(len(found), 1e-3))
+    (fault,) = validate_rows([row]).faults
+    assert "predicted 1 ms by nccl-hopper, no algorithm beats 2.22" in fault
+
+
+def test_profiles_by_library_and_chip() -> None:
+    def name(library: str, law: str, chip: str, bandwidth: float) -> str:
+        return profile_for(library, law, chip, bandwidth)[0].name
+
+    assert name("nccl 2.29.2", "collective", "GB300", 900e9) == "nccl-blackwell"
+    assert name("rccl (tuned)", "collective", "MI355X", 537.6e9) == "rccl-cdna"  # "rccl" holds no "nccl"
+    assert name("DeepEP v1 low-latency (first release, pure RDMA)", "expert", "H800-80GB", 2e11) == (
+        "deepep-low-latency-rdma"
+    )
+    found, note = profile_for("nccl", "collective", "Rubin", 1.8e12)
+    assert (found.name, note) == ("nccl-blackwell", "nccl-blackwell was not fitted on Rubin: 20 to 40 % off")
+    assert found.band == (0.25, 0.4)
+    found, note = profile_for("oneCCL", "collective", "A100-80GB", 300e9)
+    assert found.name == "nccl-ampere"
+    assert "no profile of library 'oneCCL'" in note
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        validate(tmp_path / "none.csv")
+    (tmp_path / "short.csv").write_text("id,system\n")
+    with pytest.raises(InputError, match="collective, n_gpus, bytes, time_us"):
+        validate(tmp_path / "short.csv")
+
+
+def test_environments_and_forced_rings_are_read_from_the_library(tmp_path: Path) -> None:
+    rows, _ = read_measurements(
+        written(
+            tmp_path,
+            "a,HGX H200-8,all_reduce,8,1024,10,,nccl 2.20.5 (Azure ND),half,1,",
+            "b,HGX H200-8,all_reduce,8,4294967296,10,,nccl RING,half,1,",
+        )
+    )
+    (azure, ring), _ = matched(rows)
+    assert azure.profile.constants["latency.environment"] == load_profile("nccl-hopper").environments["2.20.5 (Azure"]
+    assert np.isinf(ring.features.nvls[0])
