@@ -19,6 +19,7 @@ from rackbound._options import (
     Json,
     ModelName,
     OneDomain,
+    Profile,
     Settings,
     assumptions_of,
     overrides_of,
@@ -56,6 +57,10 @@ def step(
         str | None, typer.Option(help="JSON file of expert loads: one list, or one per MoE layer.")
     ] = None,
     time: Annotated[str, typer.Option(help="Rates at: lower, two_batch, serial, lecture, scaling_book.")] = "serial",
+    profile: Profile = "ideal",
+    expert_profile: Annotated[
+        str | None, typer.Option(help="Software of dispatch and combine.  [default: --profile]")
+    ] = None,
     batch_per_gpu: BatchPerGpu = None,
     batch: Batch = None,
     context: Context = CONTEXT,
@@ -91,16 +96,20 @@ def step(
     if ep is None and loaded.is_moe:
         each = tp * cp
         sketch = replace(sketch, ep=dp * each if dp else max(1, fabric.n_ranks // pp // each * each))
-    result = stepped(fabric, loaded, work, layout=sketch, expert_load=load, time=time)
+    software: dict[str, Any] = {"profile": profile, "expert_profile": expert_profile, "time": time}
+    result = stepped(fabric, loaded, work, layout=sketch, expert_load=load, **software)
     held = step_brackets(fabric, loaded, work, layout=sketch, expert_load=load)
     racks = (
-        _one_or_two_racks(design, overrides, fabric, loaded, work, result, load) if shown and shown.scale_out else None
+        _one_or_two_racks(design, overrides, fabric, loaded, work, result, load, software)
+        if shown and shown.scale_out
+        else None
     )
     if figure is not None:
         _draw(figure, result, f"{loaded.name} on {fabric.name}")
     if as_json:
-        inputs = {"design": design, "model": model, "assume": stated, "ep": sketch.ep, **cut, **asked, "loads": loads,
-                  "time": time, "domains": len(fabric.domain_sizes), "settings": overrides}  # fmt: skip
+        inputs = {"design": design, "model": model, "assume": stated, "ep": sketch.ep, **cut, **asked,
+                  "loads": loads, **software,
+                  "domains": len(fabric.domain_sizes), "settings": overrides}  # fmt: skip
         emit_json(
             envelope("step/1", inputs, result.assumptions, result.to_dict() | {"brackets": told(held), "racks": racks})
         )
@@ -121,7 +130,14 @@ def _draw(file: str, result: Any, heading: str) -> None:
 
 
 def _one_or_two_racks(
-    design: str, overrides: dict[str, Any], fabric: Fabric, model: Any, work: Any, result: Any, load: Any
+    design: str,
+    overrides: dict[str, Any],
+    fabric: Fabric,
+    model: Any,
+    work: Any,
+    result: Any,
+    load: Any,
+    more: dict[str, Any],
 ) -> list[dict[str, Any]] | None:
     """Return the step over one domain and over two, as wide as the one asked; None where that cannot be told.
 
@@ -132,13 +148,14 @@ def _one_or_two_racks(
     layout, size = result.layout, int(fabric.domain_sizes.max())
     one = layout.stage <= size
     plain = layout.pp == layout.tp == layout.cp == 1 and layout.stage == layout.ep and model.is_moe
-    if not plain or layout.ep > 2 * size or (not one and layout.ep % 2):
+    # Twice as wide a group may still lie in one domain, and three do not halve.
+    if not plain or not size < 2 * layout.ep <= 4 * size or (not one and layout.ep % 2):
         return None
     count = 2 if one else 1
     width = layout.ep * 2 if one else layout.ep // 2
     other = stepped(
         fabric_of(design, count, count, overrides), model, work, layout=replace(layout, ep=width, dp=None),
-        expert_load=load, time=result.time,
+        expert_load=load, **more,
     )  # fmt: skip
     rows = [_row(1 if one else 2, result), _row(count, other)]
     return rows if one else rows[::-1]

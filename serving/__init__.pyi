@@ -1,5 +1,6 @@
 from . import laws as laws
 from ._assumptions import assumptions_of as assumptions_of
+from ._brackets import step_brackets as step_brackets
 from ._catalogue import list_models as list_models
 from ._chip import ChipNumbers as ChipNumbers
 from ._chip import chip_numbers as chip_numbers
@@ -25,6 +26,5 @@ from ._shared import spread as spread
 from ._step import TIMES as TIMES
 from ._step import Step as Step
 from ._step import step as step
-from ._step import step_brackets as step_brackets
 from ._workload import Slice as Slice
 from ._workload import Workload as Workload

@@ -17,9 +17,13 @@ _COPIES = {
 }
 
 
+_SOFTWARE = "wires and kernels at full rate, no software overhead"
+_PREDICTED = "collectives as predicted; kernels at full rate"
+
+
 def assumptions_of(
     fabric: Fabric, model: Model, workload: Workload, chip: ChipNumbers, *, uniform: bool = True,
-    profile: str = "ideal", groups: str = "one expert-parallel group",
+    profile: str = "ideal", groups: str = "one expert-parallel group", copies: str | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Return everything a step of this model takes for granted or had filled in.
 
@@ -35,6 +39,8 @@ def assumptions_of(
         Software profile.
     groups : str, optional
         What is on the wires.
+    copies : str, optional
+        How a library copies tokens, where that is its own choice; by default the workload's way.
 
     Returns
     -------
@@ -44,13 +50,15 @@ def assumptions_of(
     types = f"dispatch {workload.dispatch_dtype}, combine {workload.combine_dtype}, KV cache {workload.kv_dtype}"
     said = [
         f"{workload.phase}; {types}; {100 * workload.hbm_reserve:.3g} % of HBM kept free; ECMP routing",
-        f"profile {profile}: wires and kernels at full rate, no software overhead",
+        f"profile {profile}: {_SOFTWARE if profile == 'ideal' else _PREDICTED}",
         f"{groups}, on otherwise idle wires",
     ]
+    way = copies or workload.copies
+    sent = _COPIES.get(way, f"copies of a token as the library sends them ({way})")
     if model.is_moe and uniform:
-        said.append(f"experts are uniformly loaded; {_COPIES[workload.copies]}")
-    elif model.is_moe and workload.copies != "direct":
-        said.append(_COPIES[workload.copies])
+        said.append(f"experts are uniformly loaded; {sent}")
+    elif model.is_moe and way != "direct":
+        said.append(sent)
     said += [*fabric.assumptions, *model.notes, *chip.notes, *chip.fallbacks(model.dtypes | {workload.kv_dtype})]
     if model.n_group and model.n_group > 1:
         limit = f"{model.topk_group} of {model.n_group} expert groups"

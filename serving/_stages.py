@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import Cost, MoE, Outer, cost
+from collectives import Cost, MoE, Outer, Profile, cost, load_profile
 from serving._chip import chip_numbers
 from serving._dtypes import dtype_bytes
 from serving._layout import Groups, Layout
@@ -32,10 +33,31 @@ from serving._workload import Slice, Workload
 from serving.laws import matmul_flop, two_batch_seconds
 from topo import Routes
 
-__all__ = ["ExpertLayer", "Stages"]
+__all__ = ["ExpertLayer", "ProfileLike", "Software", "Stages"]
 
 Floats = NDArray[np.float64]
 Reals = NDArray[np.floating[Any]]
+#: What `collectives.load_profile` takes.
+ProfileLike = str | os.PathLike[str] | Profile
+
+
+class Software(NamedTuple):
+    """Profiles of what runs dispatch and combine, and of what runs the other collectives."""
+
+    experts: Profile
+    others: Profile
+
+    @classmethod
+    def load(cls, profile: ProfileLike, expert_profile: ProfileLike | None) -> Software:
+        """Return the two; a profile of expert layers alone leaves the other collectives ideal."""
+        first = load_profile(profile)
+        second = first if expert_profile is None else load_profile(expert_profile)
+        return cls(second, load_profile("ideal") if first.law == "expert" else first)
+
+    @property
+    def name(self) -> str:
+        """Both names, once where they are the same."""
+        return " and ".join(dict.fromkeys((self.experts.name, self.others.name)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +77,10 @@ class Stages:
 
     def __init__(
         self, routes: Routes, model: Model, workload: Workload, layout: Layout, plan: PlacementPlan,
-        shares: Floats, profile: Any,
+        shares: Floats, software: Software,
     ) -> None:  # fmt: skip
         self.routes, self.model, self.workload, self.layout = routes, model, workload, layout
-        self.plan, self.shares, self.profile = plan, shares, profile
+        self.plan, self.shares, self.software = plan, shares, software
         self.groups = Groups(routes.fabric, layout)
         self.chip = chip_numbers(routes.fabric, self.groups.all)
         self.local = Local(model, workload, self.chip, layout.tp, layout.cp)
@@ -128,7 +150,7 @@ class Stages:
             np.concatenate([experts_hit(expert, rank, share, model.top_k, float(n) * part, ep) for n in of_group])
             for part in (1.0, 0.5)
         ]
-        if work.copies == "direct":
+        if work.copies == "direct" and self.software.experts.law != "expert":
             wires = (
                 self._all_to_all(s, copies, per_rank * out, False),
                 self._all_to_all(s, copies, per_rank * back, True),
@@ -160,18 +182,21 @@ class Stages:
         work, model, row = self.workload, self.model, self.moe_number[i]
         placement = (self.plan.slot_expert[row], self.plan.slot_rank[row])
         out, back = (dtype_bytes(name) for name in (work.dispatch_dtype, work.combine_dtype))
+        # A library copies as it does, unless another way is asked for.
+        algorithm = None if work.copies == "direct" else work.copies
         found = []
         for tokens, ranks in zip(sent, self.groups.stages[s].reshape(len(sent), -1), strict=True):
             moe = MoE(tokens, model.expert_hidden_size, model.top_k, model.n_experts, out, back, placement,
                       self.shares[row])  # fmt: skip
-            found.append([self._cost(name, f"moe_{name}", moe, ranks=ranks, algorithm=work.copies)
+            found.append([self._cost(name, f"moe_{name}", moe, ranks=ranks, algorithm=algorithm)
                           for name in ("dispatch", "combine")])  # fmt: skip
         there, again = (max(costs, key=lambda one: one.seconds) for costs in zip(*found, strict=True))
         return there, again
 
     def _cost(self, name: str, kind: str, size: Any, **words: Any) -> Cost:
         """Cost a collective of an operation, and remember the slowest."""
-        found = cost(self.routes.fabric, kind, size, routing=self.routes, profile=self.profile, **words)
+        profile = self.software.experts if name in ("dispatch", "combine") else self.software.others
+        found = cost(self.routes.fabric, kind, size, routing=self.routes, profile=profile, **words)
         if name not in self.slowest or found.seconds > self.slowest[name][0].seconds:
             self.slowest[name] = found, {"kind_or_schedule": kind, "n_bytes": size} | words
         return found

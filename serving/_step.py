@@ -13,24 +13,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
-import numpy as np
 from numpy.typing import ArrayLike
 
-from collectives import Bracket, Cost, bracket, expert_shares, inclusion_shares, plain
+from collectives import plain
+from serving._asked import Asked
 from serving._assumptions import assumptions_of
 from serving._imbalance import Imbalance, imbalance_of
-from serving._layout import Layout, require_layout
+from serving._layout import Layout
 from serving._model import Model
 from serving._operations import Part, overlapped
-from serving._plan import PlacementPlan, plan_for, require_plan, require_records
-from serving._shared import spread
-from serving._stages import Stages
+from serving._plan import PlacementPlan
+from serving._stages import ProfileLike, Software, Stages
 from serving._workload import Workload
 from serving.laws import lecture_seconds, matmul_flop, scaling_book_seconds
-from topo import Fabric, Fault, InputError, Routes, route, suggest
+from topo import Fabric, Fault, InputError, Routes, suggest
 from topo.units import format_quantity
 
-__all__ = ["TIMES", "Step", "step", "step_brackets"]
+__all__ = ["TIMES", "Step", "step"]
 
 #: How the operations of a step share time: what each name of `Step.times` means.
 TIMES: dict[str, str] = {
@@ -142,7 +141,8 @@ def step(
     plan: PlacementPlan | None = None,
     expert_load: ArrayLike | None = None,
     routing: str | Routes = "ecmp",
-    profile: str = "ideal",
+    profile: ProfileLike = "ideal",
+    expert_profile: ProfileLike | None = None,
     time: str = "serial",
 ) -> Step:
     """Return the time of one step of a model on a graph.
@@ -163,6 +163,9 @@ def step(
         Relative load of the experts; uniform by default.
     routing, profile
         As `collectives.cost`.
+    expert_profile : str, path or Profile, optional
+        Software of dispatch and combine; by default `profile`. One of expert layers alone leaves
+        the other collectives ideal.
     time : str, optional
         Which of `TIMES` rates are worked out at.
 
@@ -185,80 +188,11 @@ def step(
     4
     """
     _require_words(time, model, workload)
-    asked = _Asked(graph, model, workload, layout, plan, expert_load, routing)
-    before = asked.stages(asked.usual, profile) if plan is not None else None
-    worked = asked.stages(plan or asked.usual, profile)
+    asked = Asked(graph, model, workload, layout, plan, expert_load, routing)
+    software = Software.load(profile, expert_profile)
+    before = asked.stages(asked.usual, software) if plan is not None else None
+    worked = asked.stages(plan or asked.usual, software)
     return _result(worked, before, time, uniform=expert_load is None, capped=asked.capped)
-
-
-def step_brackets(
-    graph: nx.Graph[str] | Fabric,
-    model: Model,
-    workload: Workload,
-    *,
-    layout: Layout | None = None,
-    plan: PlacementPlan | None = None,
-    expert_load: ArrayLike | None = None,
-    routing: str | Routes = "ecmp",
-) -> dict[str, Bracket]:
-    """Return between which times each collective of a step lies: one layer's, the slowest of its name.
-
-    Parameters
-    ----------
-    graph, model, workload, layout, plan, expert_load, routing
-        As `step`.
-
-    Returns
-    -------
-    dict
-        Operation -> `collectives.Bracket`; nothing of a step without collectives.
-
-    Examples
-    --------
-    >>> import topo, serving
-    >>> graph, model = topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b")
-    >>> step_brackets(graph, model, Workload(batch_per_gpu=64))["dispatch"]
-    Bracket(2.019 us <= 2.019 us <= 2.019 us, gap 0 %: all_to_all_v)
-    """
-    asked = _Asked(graph, model, workload, layout, plan, expert_load, routing)
-    worked = asked.stages(plan or asked.usual, "ideal")
-    assert worked.all_parts
-    return {
-        name: bracket(worked.routes.fabric, routing=worked.routes, **words | _named(found, words))
-        for name, (found, words) in worked.slowest.items()
-    }
-
-
-def _named(found: Cost, words: Mapping[str, Any]) -> dict[str, str]:
-    """Return the algorithm that was best, where the best was asked for."""
-    return {"algorithm": found.algorithm} if words.get("algorithm") == "best" else {}
-
-
-class _Asked:
-    """A step as asked for, checked: routes, model with its shares, layout, and the plan nobody has to give."""
-
-    def __init__(
-        self, graph: nx.Graph[str] | Fabric, model: Model, workload: Workload, layout: Layout | None,
-        plan: PlacementPlan | None, expert_load: ArrayLike | None, routing: str | Routes,
-    ) -> None:  # fmt: skip
-        self.routes, self.workload = route(graph, routing), workload
-        require_records(model, workload, layout, plan)
-        ranks = self.routes.fabric.n_ranks if model.is_moe else 1
-        self.layout = layout or (Layout(plan.ep, pp=plan.pp) if plan else Layout(ranks))
-        require_layout(self.layout, self.routes.fabric, model, workload)
-        asked = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
-        if self.layout.shared == "spread":
-            model, asked = spread(model, asked)
-        self.model = model
-        self.shares = inclusion_shares(asked, model.top_k) if model.is_moe else asked
-        self.capped = int((asked > self.shares * (1 + 1e-9)).sum())
-        self.usual = plan_for(model, self.layout, self.shares)
-        if plan is not None:
-            require_plan(plan, model, self.layout)
-
-    def stages(self, plan: PlacementPlan, profile: str) -> Stages:
-        """Return the step with a plan."""
-        return Stages(self.routes, self.model, self.workload, self.layout, plan, self.shares, profile)
 
 
 def _require_words(time: str, model: Model, workload: Workload) -> None:
@@ -338,9 +272,15 @@ def _assumptions(worked: Stages, uniform: bool, capped: int) -> tuple[str, ...]:
     layout, work = worked.layout, worked.workload
     count = layout.stage // layout.ep
     groups = "one expert-parallel group" if count == 1 else f"{count} expert-parallel groups of {layout.ep} GPUs"
+    software = worked.software
+    # A library of expert layers copies tokens in its own way, unless another one is asked for.
+    own = software.experts.law == "expert" and work.copies == "direct"
     said = list(assumptions_of(
-        worked.routes.fabric, worked.model, work, worked.chip, uniform=uniform, profile=worked.profile, groups=groups
+        worked.routes.fabric, worked.model, work, worked.chip, uniform=uniform, profile=software.name,
+        groups=groups, copies=software.experts.copies if own else None,
     ))  # fmt: skip
+    predicted = [line for found, _ in worked.slowest.values() for line in found.assumptions]
+    said += dict.fromkeys(line for line in predicted if line.startswith(("profile ", "no ")))
     if capped:
         cap = f"1/top_k = 1/{worked.model.top_k}"
         said.append(f"{capped} expert loads above {cap} are capped: a token goes to an expert once")

@@ -109,6 +109,13 @@ def test_one_rack_against_two(ep: int, share: float, link: str) -> None:
     assert two["remote_share"] == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("ep", [32, 73, 216])
+def test_one_rack_against_two_is_told_only_where_it_can_be(ep: int) -> None:
+    answer = run("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", str(ep), "--json").answer
+    assert answer["results"]["racks"] is None
+    assert answer["inputs"]["domains"] == -(-ep // 72)
+
+
 def test_a_hundredth_of_the_nic_moves_the_answer() -> None:
     """Other tools' answers do not move when the wires between racks are cut."""
     asked = ("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", "144", "--json")

@@ -233,3 +233,28 @@ def test_weights_that_do_not_fit_say_by_how_much() -> None:
     assert found.headroom < 0
     assert found.most_sequences == 0
     assert "the weights alone are" in found.reason
+
+
+# --- software --------------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_of_expert_layers_changes_dispatch_and_combine_only() -> None:
+    plain, deepep = (step("deepseek-v3", Layout(8, tp=2), design="hgx-h100-8", profile=name)
+                     for name in ("ideal", "deepep-normal"))  # fmt: skip
+    for name, part in parts(plain).items():
+        if name in ("dispatch", "combine"):
+            assert parts(deepep)[name].seconds > part.seconds
+        else:
+            assert parts(deepep)[name] == part
+    assert any("profile deepep-normal, version" in line for line in deepep.assumptions)
+
+
+def test_each_collective_runs_on_the_software_named_for_it() -> None:
+    both = step("deepseek-v3", Layout(8, tp=2), design="hgx-h100-8", profile="nccl-hopper",
+                expert_profile="deepep-normal")  # fmt: skip
+    alone = {name: step("deepseek-v3", Layout(8, tp=2), design="hgx-h100-8", profile=name)
+             for name in ("nccl-hopper", "deepep-normal")}  # fmt: skip
+    for name, of in (("dispatch", "deepep-normal"), ("tensor-parallel all-reduce", "nccl-hopper")):
+        assert parts(both)[name] == parts(alone[of])[name]
+    ideal = step("deepseek-v3", Layout(8, tp=2), design="hgx-h100-8")
+    assert parts(alone["nccl-hopper"])["dispatch"].seconds > parts(ideal)["dispatch"].seconds
