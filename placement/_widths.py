@@ -225,7 +225,7 @@ class WidthStep:
     def traffic(self) -> dict[str, Outer]:
         """Return what one layer sends."""
         model, work = self.model, self.workload
-        copies, each = self.batch * float(model.top_k), np.full(self.width, model.hidden_size / self.width)
+        copies, each = self.batch * float(model.top_k), np.full(self.width, model.expert_hidden_size / self.width)
         return {
             "dispatch": Outer(copies, each * DTYPE_BYTES[work.dispatch_dtype]),
             "combine": Outer(each * DTYPE_BYTES[work.combine_dtype], copies),

@@ -378,6 +378,16 @@ def test_bad_arguments_are_refused(change: dict[str, Any], place: str) -> None:
     assert [fault.place for fault in caught.value.faults] == [place]
 
 
+def test_copies_are_as_wide_as_what_experts_take() -> None:
+    """Experts of a latent width get fewer bytes."""
+    graph, model = topo.load("hgx-h100-8", overrides=STILL), serving.load_model("mixtral-8x7b")
+    whole, quarter = (
+        placement.width_steps(graph, replace(model, expert_hidden_size=width), Workload(batch_per_gpu=8)).steps[7]
+        for width in (4096, 1024)
+    )
+    assert quarter.all_to_all == pytest.approx(whole.all_to_all / 4)
+
+
 def test_merged_copies_are_not_taken_for_direct_ones() -> None:
     with pytest.raises(InputError, match=r"workload\.copies = 'per_domain': is what a step counts"):
         placement.expert_layer_bound(
