@@ -26,5 +26,7 @@ from ._shared import spread as spread
 from ._step import TIMES as TIMES
 from ._step import Step as Step
 from ._step import step as step
+from ._tiers import TIERS as TIERS
+from ._tiers import Tier as Tier
 from ._workload import Slice as Slice
 from ._workload import Workload as Workload

@@ -7,17 +7,72 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from serving._batch_laws import (
+    dollars_per_token,
+    drain_seconds,
+    fast_mode_batches,
+    fast_mode_kv_share,
+    fast_mode_price,
+    knee_batch,
+    lecture_seconds,
+    machine_balance,
+    scaling_book_seconds,
+    train_wait,
+)
+from serving._context_laws import (
+    break_even_seconds,
+    crossing_context,
+    hold_dollars,
+    kv_bytes_at_crossing,
+    kv_bytes_per_token,
+    kv_wall_context,
+    sparse_positions,
+    utilisation,
+)
+from serving._pipeline_laws import (
+    BUBBLES,
+    equal_cost_tokens,
+    over_training,
+    pipeline_bubble,
+    pipeline_bytes_per_gpu,
+    pipeline_idle_share,
+    pipeline_seconds,
+)
+
 __all__ = [
+    "BUBBLES",
+    "break_even_seconds",
+    "crossing_context",
     "decode_tokens_per_second",
+    "dollars_per_token",
+    "drain_seconds",
+    "equal_cost_tokens",
     "expected_accepted",
     "expected_experts_hit",
+    "fast_mode_batches",
+    "fast_mode_kv_share",
+    "fast_mode_price",
+    "hold_dollars",
     "kernel_seconds",
+    "knee_batch",
+    "kv_bytes_at_crossing",
+    "kv_bytes_per_token",
+    "kv_wall_context",
     "least_redundant_experts",
     "lecture_seconds",
+    "machine_balance",
     "matmul_flop",
+    "over_training",
+    "pipeline_bubble",
+    "pipeline_bytes_per_gpu",
+    "pipeline_idle_share",
+    "pipeline_seconds",
     "recurrence_flop",
     "scaling_book_seconds",
+    "sparse_positions",
+    "train_wait",
     "two_batch_seconds",
+    "utilisation",
     "visible_positions",
 ]
 
@@ -268,55 +323,3 @@ def two_batch_seconds(local: float, dispatch: float, experts: float, combine: fl
     10.0
     """
     return max(local, combine) + max(dispatch, local) + max(experts, dispatch) + max(combine, experts)
-
-
-def lecture_seconds(flop: float, flops: float, weight_bytes: float, kv_bytes: float, bandwidth: float) -> float:
-    """Return a step as the lecture has it: compute and memory overlap, wires and attention arithmetic are free.
-
-    Parameters
-    ----------
-    flop, flops : float
-        Weights' arithmetic [FLOP] and rate [FLOP/s].
-    weight_bytes, kv_bytes, bandwidth : float
-        All weights, all caches [bytes] and HBM bandwidth [bytes/s].
-
-    Returns
-    -------
-    float
-        max(flop / flops, (weight_bytes + kv_bytes) / bandwidth) [s].
-
-    References
-    ----------
-    R. Pope on the Dwarkesh podcast, 2026-04-29, from 3:12.
-
-    Examples
-    --------
-    >>> lecture_seconds(4e12, 1e15, 8e9, 8e9, 8e12)
-    0.004
-    """
-    return max(flop / flops, (weight_bytes + kv_bytes) / bandwidth)
-
-
-def scaling_book_seconds(flop: float, flops: float, weight_bytes: float, kv_bytes: float, bandwidth: float) -> float:
-    """Return a step as the scaling book has it: caches are read on their own, weights beside their arithmetic.
-
-    Parameters
-    ----------
-    flop, flops, weight_bytes, kv_bytes, bandwidth
-        As `lecture_seconds`.
-
-    Returns
-    -------
-    float
-        kv_bytes / bandwidth + max(flop / flops, weight_bytes / bandwidth) [s].
-
-    References
-    ----------
-    Austin et al., "How to Scale Your Model", 2025, chapter on inference (jax-ml/scaling-book).
-
-    Examples
-    --------
-    >>> scaling_book_seconds(4e12, 1e15, 8e9, 8e9, 8e12)
-    0.005
-    """
-    return kv_bytes / bandwidth + max(flop / flops, weight_bytes / bandwidth)
