@@ -6,3 +6,5 @@ import topo as topo
 
 __version__: str
 from ._evaluate import evaluate as evaluate
+from ._lecture import Lecture as Lecture
+from ._lecture import lecture as lecture

@@ -16,6 +16,7 @@ from rackbound import (
     _evaluate_command,
     _failures_command,
     _join_command,
+    _lecture_command,
     _read_command,
     _simulate_command,
     _step_command,
@@ -60,6 +61,7 @@ app.command()(_simulate_command.simulate)
 app.command()(_validate_command.validate)
 app.command()(_calibrate_command.calibrate)
 app.command()(_step_command.step)
+app.command()(_lecture_command.lecture)
 app.command()(_catalogue_commands.doctor)
 
 
