@@ -88,7 +88,7 @@ def test_one_rack_bounds(told: dict[int, list[Told]]) -> None:
 
 
 def test_what_is_loose_is_said_to_be(told: dict[int, list[Told]]) -> None:
-    """The list of where the lecture is loose on real parts: attention arithmetic, drain times and 64 passes, 8 times."""
+    """Where the lecture is loose on real parts: attention arithmetic, drain times and 64 passes, 8 times."""
     verdicts = {number: [one.verdict for one in rows] for number, rows in told.items()}
     assert verdicts[2] == ["false"]
     assert verdicts[79] == ["false"]

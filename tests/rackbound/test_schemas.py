@@ -113,8 +113,8 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     ],
     "lecture/1": [
         ("lecture", "--claim", "20", "--claim", "84"), ("lecture", "--design", HGX, *MIXTRAL),
-        ("lecture", "--claim", "39", "--claim", "72", "--design", "tpu-v6e", "--model", "llama-3.1-70b", "--batch", "64",
-         "--set", "chip.hbm_bandwidth=2 TB/s"),
+        ("lecture", "--claim", "39", "--claim", "72", "--design", "tpu-v6e", "--model", "llama-3.1-70b",
+         "--batch", "64", "--set", "chip.hbm_bandwidth=2 TB/s"),
     ],
     "failures/1": [
         ("failures", HGX, "--domains", "1", "--doubles", "3"), ("failures", "mi300x-8", "--ranks", "2", "--seed", "1"),
