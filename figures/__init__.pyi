@@ -5,6 +5,8 @@ from ._curves import draw_width_curve as draw_width_curve
 from ._failures import draw_bound_failures as draw_bound_failures
 from ._failures import draw_failures as draw_failures
 from ._growth import draw_growth as draw_growth
+from ._lines import Line as Line
+from ._lines import draw_lines as draw_lines
 from ._save import save as save
 from ._timeline import draw_timeline as draw_timeline
 from ._topology import draw_topology as draw_topology

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from rackbound._claims import Case, Claim
+from rackbound._claims import Claim, shown
+from rackbound._lecture_case import Case
 from serving import Workload, matmul_rate
 from serving.laws import (
     crossing_context,
@@ -23,7 +24,7 @@ from serving.laws import (
 from topo import Design, load_design
 from topo.units import format_quantity
 
-__all__ = ["BATCH_CLAIMS", "balances", "crossing", "kv_over_weights"]
+__all__ = ["BATCH_CLAIMS", "RENT", "crossing", "knee", "pass_seconds"]
 
 #: Rent of a GPU in the lecture [$/h], and the tokens a second of all of Gemini it reckons with.
 RENT, GEMINI = 2.0, 500e6
@@ -38,11 +39,12 @@ def _per_byte(case: Case) -> float:
     return _attention_share(case) * case.model.flops_per_token(1) / case.sequence if case.sequence else math.inf
 
 
-def _knee(case: Case) -> float:
+def knee(case: Case) -> float:
+    """Return the batch at which compute takes as long as reading the weights [sequences]."""
     return knee_batch(case.weights, case.met, case.flops, case.bandwidth)
 
 
-def _pass(case: Case, batch: float) -> float:
+def pass_seconds(case: Case, batch: float) -> float:
     """Return the lecture's time of a pass on one domain [s]."""
     gpus = case.size
     return lecture_seconds(batch * 2 * case.met, gpus * case.flops, case.weights, batch * case.sequence,
@@ -55,13 +57,21 @@ def _floor(case: Case) -> float:
 
 
 def crossing(case: Case) -> float:
-    """Return the context at which memory takes as long as the weights' arithmetic at a large batch [tokens]."""
-    return crossing_context(case.met, case.flops, case.kv, case.bandwidth)
+    """Return the context at which memory takes as long as the weights' arithmetic at a large batch [tokens].
+
+    A cache grows in full within windows, and beyond them on the slope of the layers without one: the later of the two.
+    """
+    law = (case.met, case.flops)
+    within = crossing_context(*law, case.kv, case.bandwidth)
+    slope, kept = case.beyond
+    if not slope:
+        return within if kept > case.token_seconds * case.bandwidth else math.inf
+    return max(within, crossing_context(*law, slope, case.bandwidth, kept, 1.0))
 
 
 def kv_over_weights(case: Case) -> float:
     """Return the KV cache that fits beside the weights of the fullest GPU, over them."""
-    return (case.one.memory_usable - case.one.weight_bytes) / case.one.weight_bytes
+    return case.room / case.one.weight_bytes
 
 
 def balances(designs: tuple[Design, ...]) -> dict[str, float]:
@@ -104,8 +114,8 @@ def _single(case: Case) -> float:
 
 
 def _cost(case: Case) -> str:
-    batch = _knee(case)
-    dollars = dollars_per_token(_pass(case, batch), batch, case.size, RENT)
+    batch = knee(case)
+    dollars = dollars_per_token(pass_seconds(case, batch), batch, case.size, RENT)
     return f"{dollars * 1e6:.3g} $ per million tokens at {RENT:g} $ per GPU-hour"
 
 
@@ -136,33 +146,32 @@ BATCH_CLAIMS: tuple[Claim, ...] = (
           lambda c: f"{c.model.total_params / 1e9:.0f} B without the multi-token-prediction layer, "
           f"{c.model.active_params / 1e9:.1f} B active.", "parameters", needs="deepseek-v3"),
     Claim(5, "4:21", "a token of a batch of one costs 1,000 times as much",
-          1000, lambda c: _pass(c, 1) / _floor(c),
-          lambda c: f"By the lecture's own roofline; without a KV cache it is the knee, {_knee(c):,.0f}. "
+          1000, lambda c: pass_seconds(c, 1) / _floor(c),
+          lambda c: f"By the lecture's own roofline; without a KV cache it is the knee, {knee(c):,.0f}. "
           "A sparse model read alone needs only its active weights, which makes it "
-          f"{_pass(c, 1) / _floor(c) * c.met / c.model.total_params:,.3g}.", "times"),
+          f"{pass_seconds(c, 1) / _floor(c) * c.met / c.model.total_params:,.3g}.", "x"),
     Claim(7, "9:45", "no spend makes a pass faster than weights / bandwidth: our batch of one over that floor",
           (1, math.inf), _single,
           lambda c: f"The floor is {format_quantity(drain_seconds(c.weights, c.size * c.bandwidth), 'seconds', 3)} on "
           "one domain. A lone sequence needs only its active weights, but here one GPU reads all of its attention; "
           "tensor parallelism could get below the floor.", needs="experts"),
     Claim(9, "15:18", "a slow mode buys little: cost of a token at the knee over that at any batch",
-          (1, 1.2), lambda c: _pass(c, _knee(c)) / _knee(c) / _floor(c),
+          (1, 1.2), lambda c: pass_seconds(c, knee(c)) / knee(c) / _floor(c),
           lambda c: "At the knee weights cost as much as compute, so at most 2 is left to gain, and where the KV cache "
-          f"costs more than compute, less; here the knee costs {_cost(c)}.", "times"),
+          f"costs more than compute, less; here the knee costs {_cost(c)}.", "x"),
     Claim(10, "0:00", "a fast mode at 6 times the price for 2.5 times the speed is batch size: what 2.5 times costs",
           6, lambda c: fast_mode_price(kv_over_weights(c), 2.5),
           lambda c: f"Price x speed = {fast_mode_batches(6, 2.5):g} times smaller batches, and a slow mode that reads "
-          f"{_FAST:g} bytes of KV cache per byte of weights. Here {kv_over_weights(c):.2g} fit, so 2.5 times the speed "
-          "by batch alone costs less; the rest is margin, or a slow mode with fewer sequences.", "times",
-          needs="experts"),
+          f"{_FAST:g} bytes of KV cache per byte of weights. Here {kv_over_weights(c):.2g} fit, so 2.5 times the "
+          f"speed by batch alone costs {'less' if kv_over_weights(c) > _FAST else 'more'}; the rest is margin, or a "
+          "slow mode with fewer sequences.", "x", needs="experts room"),
     Claim(13, "11:25", "balanced at 100 K of context, so 50 % utilisation at 200 K",
-          0.5, lambda c: utilisation(2 * crossing(c), crossing(c)),
-          lambda c: f"As algebra it holds. This machine and model balance at {crossing(c):,.0f} tokens, not at 100 K; "
-          "beyond, latent attention's own arithmetic keeps the matrix units busy, which the lecture leaves out.",
-          "%", needs="cache"),
+          0.5, lambda c: utilisation(200e3, 100e3),
+          lambda c: f"As algebra it holds. This machine and model balance at {shown(crossing(c), 'tokens')}; beyond, "
+          "attention arithmetic, which the lecture leaves out, keeps the matrix units busier.", "%", needs="cache"),
     Claim(14, "12:25", "sparse attention reads the square root of the context: positions of 100 K",
           math.sqrt(1e5), _sparse,
-          lambda c: "DeepSeek-V3.2 attends to 2,048 and its indexer reads 256 of 2,304 bits of every position: linear "
+          lambda c: "DeepSeek-V3.2 attends to 2,048, and its indexer reads 128 bytes of every position's 1,152: linear "
           "still, on a slope nine times lower.", "positions"),
     Claim(16, "18:00", "multiplies per byte: FP4 rate x half a byte / bandwidth is 300 on most GPUs",
           300, lambda c: machine_balance(c.flops, c.bandwidth, c.weight_size),
@@ -171,15 +180,15 @@ BATCH_CLAIMS: tuple[Claim, ...] = (
     Claim(17, "18:41", "it stayed the same from A100 to H100 to B200: largest over smallest",
           1.0, lambda c: max(_generations().values()) / min(_generations().values()),
           lambda c: f"{_spread(_generations())}; A100 at 16 bits, the others at FP8: the narrower type made it.",
-          "times"),
-    Claim(18, "19:00", "300 x sparsity is 2,400 sequences for DeepSeek", 2400, _knee,
+          "x"),
+    Claim(18, "19:00", "300 x sparsity is 2,400 sequences for DeepSeek", 2400, knee,
           lambda c: f"All weights over those met are {c.model.total_params / c.met:.3g}, and experts alone "
           f"{c.model.n_experts}/{c.model.top_k} = {c.model.n_experts / c.model.top_k:.3g}. The lecture's 8 is 256/32; "
           "DeepSeek's own text says 8 of 256, which at 300 gives 9,600.", "sequences", needs="experts"),
     Claim(20, "19:52", "the KV cache pushes the knee higher", (1, math.inf),
-          lambda c: knee_batch(c.weights, c.met, c.flops, c.bandwidth, c.sequence) / _knee(c),
-          lambda c: f"Up to {crossing(c):,.0f} tokens of context, where there is no knee left: memory binds at every "
-          "batch.", "times", needs="cache"),
+          lambda c: knee_batch(c.weights, c.met, c.flops, c.bandwidth, c.sequence) / knee(c),
+          lambda c: f"Beyond {shown(crossing(c), 'tokens')} of context there is no knee: memory binds at every batch.",
+          "x", needs="cache"),
     Claim(23, "22:13", "worst wait with a pass every 20 ms is 40 ms: twice the drain time",
           0.040, lambda c: train_wait(c.drain)[1],
           lambda c: f"Mean {format_quantity(train_wait(c.drain)[0], 'seconds', 3)}: half a period to depart, one to "
@@ -190,7 +199,7 @@ BATCH_CLAIMS: tuple[Claim, ...] = (
           lambda c: "288 GB at 22 TB/s as announced; 288 GB / 20 TB/s is 14.4 ms.", "seconds"),
     Claim(26, "24:10", "a pass of 30 ms reads HBM twice", 2.0, lambda c: 0.030 / c.drain,
           lambda c: "30 ms over the drain time; what counts is what is resident, and a part of HBM stays free.",
-          "times"),
+          "x"),
     Claim(27, "26:15", "a drain time makes 64 passes a second", 64, lambda c: 1 / c.drain,
           lambda c: "64 a second is 15.6 ms, and 20 ms gives 50.", "1/s"),
     Claim(27, "26:15", "2,000 sequences make 128,000 tokens/s", 128e3, _two_thousand,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from rackbound._claims import Case, Claim
+from rackbound._claims import Claim
 from rackbound._claims_batch import RENT, crossing
+from rackbound._lecture_case import Case
 from serving import TIERS, Tier
 from serving.laws import (
     break_even_seconds,
@@ -57,9 +58,9 @@ def _attention_context(case: Case) -> float:
     return flops(1) / slope if slope else math.inf
 
 
-def _hit(case: Case) -> float:
+def _fetch_over_anew(case: Case, tier: str) -> float:
     found = memories(case)
-    return found["anew"][0] / found["DDR"][0]
+    return found[tier][0] / found["anew"][0]
 
 
 def _break_even(case: Case, quick: str, cheap: str) -> str:
@@ -79,16 +80,16 @@ def _long(case: Case) -> float:
 PRICE_CLAIMS: tuple[Claim, ...] = (
     Claim(69, "1:26:18", "equal thirds: as many tokens in inference as in pretraining", 1.0,
           lambda c: equal_cost_tokens(1.0, 2, 0.3),
-          lambda c: "6 FLOP per weight and token against 2 at 30 % of the rate.", "times"),
+          lambda c: "6 FLOP per weight and token against 2 at 30 % of the rate.", "x"),
     Claim(69, "1:26:18", "equal thirds: reinforcement learning gets 1/1.5 of the tokens", 1 / 1.5,
           lambda c: equal_cost_tokens(1.0, 4, 0.3),
-          lambda c: "At 4 FLOP per weight and token; from 2 to 6 it is 0.9 to 0.3.", "times"),
+          lambda c: "At 4 FLOP per weight and token; from 2 to 6 it is 0.9 to 0.3.", "x"),
     Claim(70, "1:30:12", "a tenth of 500 M tokens/s for two months is 200 T tokens", 200e12,
           lambda c: 500e6 / 10 * _MONTHS, lambda c: "2.6e14 by arithmetic alone.", "tokens"),
     Claim(71, "1:31:07", "100 B active and 150 T tokens are 100 times over-trained", 100,
           lambda c: over_training(150e12, 100e9),
           lambda c: f"150 T / (20 x 100 B) is 75. {c.model.name}'s {c.met / 1e9:.3g} B at 15 T would be "
-          f"{over_training(15e12, c.met):.2g}.", "times"),
+          f"{over_training(15e12, c.met):.2g}.", "x"),
     Claim(72, "1:32:51", "memory crosses compute at 200 K of context, where the price steps up", 200e3, crossing,
           lambda c: f"With {c.kv:,.0f} bytes of cache per token; at 200 K it would be "
           f"{kv_bytes_at_crossing(200e3, c.met, c.flops, c.bandwidth):,.0f}.", "tokens",
@@ -102,7 +103,7 @@ PRICE_CLAIMS: tuple[Claim, ...] = (
     Claim(77, "1:41:38", "output costs 3 to 5 times input, since decode waits that much longer for memory",
           (3, 5), _decode_gap,
           lambda c: f"Memory over compute of the lecture's pass with {c.workload.batch_policy} at "
-          f"{c.workload.context:,} tokens; prefill reads the same weights for a whole prompt.", "times"),
+          f"{c.workload.context:,} tokens; prefill reads the same weights for a whole prompt.", "x"),
     Claim(79, "1:51:23", "attention arithmetic shows only at millions of tokens: where it equals the weights'",
           1e6, _attention_context,
           lambda c: "For a token of decode; over a prompt the mean is half, and latent attention is cheaper "
@@ -112,9 +113,9 @@ PRICE_CLAIMS: tuple[Claim, ...] = (
           f"take {format_quantity(_longest(c) / (c.size * c.bandwidth), 'seconds', 3)}. The wall is the price of a "
           "domain per user.", "sequences", needs="cache"),
     Claim(81, "1:48:52", "a cache hit is 10 times cheaper than a miss: computing anew over fetching from DDR",
-          10, _hit,
+          10, lambda c: 1 / _fetch_over_anew(c, "DDR"),
           lambda c: "GPU time alone, and no attention in the arithmetic; published prices say 10 (5 $ and 0.50 $).",
-          "times", needs="cache"),
+          "x", needs="cache"),
     Claim(83, "2:00:00", "holding for 5 minutes costs 1.25 $ per M tokens (6.25 - 5): in HBM, the dearest place",
           1.25, lambda c: memories(c)["HBM"][1] * 300 * 1e6,
           lambda c: f"Of GPUs at {RENT:g} $ an hour: the price is not that of memory. A write for an hour costs 10 $, "
@@ -125,5 +126,6 @@ PRICE_CLAIMS: tuple[Claim, ...] = (
     Claim(84, "2:00:24", "flash drains in 1 minute, so 5 minutes are flash", 60, lambda c: _tier_drain("flash"),
           lambda c: f"{_tier('flash').source}; nearer to 5 minutes than to one.", "seconds"),
     Claim(84, "2:00:24", "disk drains in 1 hour, so 1 hour is disk", 3600, lambda c: _tier_drain("disk"),
-          lambda c: f"{_tier('disk').source}; a day, so an hour is flash.", "seconds"),
+          lambda c: f"{_tier('disk').source}: a day, so an hour is flash. With the GPU waiting, fetching costs "
+          f"{_fetch_over_anew(c, 'disk'):.2g} times what computing anew does.", "seconds", needs="cache"),
 )  # fmt: skip

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from collectives import plain
-from rackbound._claims import Case, Told, tell
+from rackbound._claims import Told, tell
 from rackbound._claims_batch import BATCH_CLAIMS
 from rackbound._claims_price import PRICE_CLAIMS
 from rackbound._claims_rack import RACK_CLAIMS
 from rackbound._defaults import BATCH_PER_GPU, CONTEXT
+from rackbound._lecture_case import Case
 from serving import Model, Workload, assumptions_of, load_model
 from topo import Fault, InputError
 
@@ -128,7 +129,7 @@ def lecture(
     --------
     >>> told = lecture(claims=[39]).told[0]
     >>> told.lecture_text, told.our_text, told.verdict
-    ('8 times', '18 times', 'loose')
+    ('8 x', '18 x', 'loose')
     """
     known = {claim.number for claim in CLAIMS}
     faults = [

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rackbound import collectives, figures, placement, serving, topo
+from rackbound._lecture_case import Case
+from rackbound._lecture_figures import lecture_figures
 
 BUDGET = 20e-3
 MODEL = "deepseek-v3"
@@ -63,7 +65,10 @@ def main(folder: Path) -> list[Path]:
     written += figures.save(figures.draw_width_curve(bounds["gb200-nvl72"], boundary=72), folder / "width-curve")
     grown = json.loads((Path(__file__).parent / "growth.json").read_text(encoding="utf-8"))
     axes = figures.draw_growth(grown["gpus"], grown["all links"], grown["one link failed"])
-    return written + figures.save(axes, folder / "growth")
+    written += figures.save(axes, folder / "growth")
+    for name, axes in lecture_figures(Case("gb200-nvl72", model, work)).items():
+        written += figures.save(axes, folder / name, ["png"])
+    return written
 
 
 def _shapes(folder: Path) -> list[Path]:
