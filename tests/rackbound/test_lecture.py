@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,20 @@ from rackbound._lecture import CLAIMS, NO_ROW
 
 from .command import run
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "lecture.md"
+
 
 @pytest.fixture(scope="module")
-def told() -> dict[int, list[Told]]:
-    found: dict[int, list[Told]] = {}
-    for one in rackbound.lecture().told:
-        found.setdefault(one.number, []).append(one)
-    return found
+def found() -> rackbound.Lecture:
+    return rackbound.lecture()
+
+
+@pytest.fixture(scope="module")
+def told(found: rackbound.Lecture) -> dict[int, list[Told]]:
+    rows: dict[int, list[Told]] = {}
+    for one in found.told:
+        rows.setdefault(one.number, []).append(one)
+    return rows
 
 
 def test_every_claim_has_a_row_or_a_reason() -> None:
@@ -180,3 +188,25 @@ def test_in_words() -> None:
     line = next(line for line in said.splitlines() if line.split()[:1] == ["23"])
     assert line.split()[-5:] == ["40", "ms", "49.7", "ms", "loose"]
     assert "1 true, 1 loose" in said
+
+
+# --- docs/lecture.md says the same ---
+
+
+def test_every_row_is_on_the_page(found: rackbound.Lecture) -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    rows = [f"| {one.number} | {one.statement} | {one.lecture_text} | {one.our_text} | {one.verdict} |"
+            for one in found.told]  # fmt: skip
+    rows += [f"| {number} | {why} |" for number, why in NO_ROW.items()]
+    assert [row for row in rows if row not in lines] == []
+    assert len([line for line in lines if re.match(r"\| \d", line)]) == len(rows)
+
+
+def test_every_law_and_link_of_the_page_exists() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    named = re.findall(r"`laws\.(\w+)`", text)
+    assert len(named) > 10
+    assert [name for name in named if name not in serving.laws.__all__] == []
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+    assert targets
+    assert [target for target in targets if not (PAGE.parent / target).exists()] == []
