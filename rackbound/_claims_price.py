@@ -118,8 +118,8 @@ PRICE_CLAIMS: tuple[Claim, ...] = (
           "x", needs="cache"),
     Claim(83, "2:00:00", "holding for 5 minutes costs 1.25 $ per M tokens (6.25 - 5): in HBM, the dearest place",
           1.25, lambda c: memories(c)["HBM"][1] * 300 * 1e6,
-          lambda c: f"Of GPUs at {RENT:g} $ an hour: the price is not that of memory. By price lists a write for an hour is 10 $, "
-          "per second a third.", "$", needs="cache"),
+          lambda c: f"Of GPUs at {RENT:g} $ an hour: the price is not that of memory. A write for an hour is 10 $ in "
+          "price lists, per second a third.", "$", needs="cache"),
     Claim(84, "2:00:24", "HBM drains in 20 ms, DDR in 1 to 10 s", (1, 10), lambda c: _tier_drain("DDR"),
           lambda c: f"{_tier('DDR').source}. Holding in HBM beats computing anew for {_break_even(c, 'HBM', 'anew')}, "
           f"DDR beats HBM from {_break_even(c, 'HBM', 'DDR')} on.", "seconds", needs="cache"),

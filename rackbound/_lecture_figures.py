@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,8 @@ from serving.laws import (
 from topo import load_design
 from topo.units import format_quantity
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+#: Matplotlib's, which this floor does not import.
+Axes = Any
 
 __all__ = ["FIGURES", "lecture_figures"]
 
@@ -173,21 +173,21 @@ def _ratio(case: Case) -> Axes:
     return draw_lines(
         [*lines, Line("our step", x, y, points=True)],
         xlabel="MoE layers in one rack", ylabel="time in the rack over time to the next", levels={"equal": 1.0},
-        heading=f"On {case.shown.design.name} {counted} in a rack keep its own wires the slower ones",
+        heading=f"{case.shown.design.name}: from {counted} in a rack on its own wires are the slower ones",
     )  # fmt: skip
 
 
 def _tiers(case: Case) -> Axes:
     hold, found = np.geomspace(0.1, 1e6, 281), memories(case)
     costs = {name: (fetch + each * hold) * 1e6 for name, (fetch, each) in found.items()}
-    names = {"anew": "compute anew"} | {name: f"hold in {name}" for name in found if name != "anew"}
+    names = {"anew": "computed anew"} | {name: name for name in found if name != "anew"}
     cheapest = [list(costs)[i] for i in np.argmin(list(costs.values()), axis=0)]
     ends = {name: _span(hold[at]) for at, name in enumerate(cheapest[:-1]) if cheapest[at + 1] != name}
-    until = ", ".join(f"{names[name].removeprefix('hold ')} up to {end}" for name, end in ends.items())
+    until = ", ".join(f"in {names[name]} up to {end}" for name, end in ends.items())
     return draw_lines(
         [Line(names[name], hold, costs[name]) for name in names], xlabel="held for [s]",
         ylabel="cost of a million tokens, fetched once [$]", marks={"5 minutes": 300.0, "1 hour": 3600.0},
-        heading=f"A cache waits cheapest {until}, then {names[cheapest[-1]].replace('compute', 'is computed')}",
+        heading=f"A cache waits cheapest {until}, then {'is ' * (cheapest[-1] == 'anew')}{names[cheapest[-1]]}",
     )  # fmt: skip
 
 
