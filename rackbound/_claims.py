@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from collectives import plain
 from rackbound._lecture_case import Case
+from topo import InputError
 from topo.units import format_quantity
 
 __all__ = ["LOOSE", "NEAR", "Claim", "Told", "judged", "shown", "tell"]
@@ -139,13 +140,17 @@ def shown(value: float, unit: str) -> str:
 
 
 def tell(claim: Claim, case: Case) -> Told:
-    """Try a claim on a case."""
-    missing = case.lacks(claim.needs)
-    ours = None if missing else float(claim.ours(case))
-    return Told(
-        claim.number, claim.at, claim.statement, claim.unit, claim.low, claim.high, ours,
-        "not told" if ours is None else judged(claim.low, claim.high, ours), missing or claim.note(case),
-    )  # fmt: skip
+    """Try a claim on a case; what the case lacks, a rate its chip does not state among it, is the reason it is not."""
+    ours: float | None = None
+    verdict: Verdict = "not told"
+    try:
+        why = case.lacks(claim.needs)
+        if not why:
+            ours, why = float(claim.ours(case)), claim.note(case)
+            verdict = judged(claim.low, claim.high, ours)
+    except InputError as error:
+        why = str(error)
+    return Told(claim.number, claim.at, claim.statement, claim.unit, claim.low, claim.high, ours, verdict, why)
 
 
 def judged(low: float, high: float, ours: float) -> Verdict:

@@ -14,9 +14,9 @@ from rackbound._claims_rack import RACK_CLAIMS
 from rackbound._defaults import BATCH_PER_GPU, CONTEXT
 from rackbound._lecture_case import Case
 from serving import Model, Workload, assumptions_of, load_model
-from topo import Fault, InputError
+from topo import Design, Fault, InputError, is_graph_file, load_design
 
-__all__ = ["CLAIMS", "NO_ROW", "Lecture", "lecture"]
+__all__ = ["CLAIMS", "NO_ROW", "Lecture", "design_of", "lecture"]
 
 CLAIMS = (*BATCH_CLAIMS, *RACK_CLAIMS, *PRICE_CLAIMS)
 
@@ -138,8 +138,29 @@ def lecture(
     ]  # fmt: skip
     if faults:
         raise InputError(*faults)
+    design_of(design, overrides)
     work = workload or Workload(context=CONTEXT, batch_per_gpu=BATCH_PER_GPU)
     case = Case(design, load_model(model) if isinstance(model, str) else model, work, overrides or {})
     told = tuple(tell(claim, case) for claim in CLAIMS if not claims or claim.number in claims)
-    said = assumptions_of(case.racks(1), case.model, work, case.chip)
-    return Lecture(case.shown.design.name, case.model.name, told, said)
+    return Lecture(case.shown.design.name, case.model.name, told, _assumptions(case))
+
+
+def _assumptions(case: Case) -> tuple[str, ...]:
+    try:
+        return assumptions_of(case.racks(1), case.model, case.workload, case.chip)
+    except InputError as error:  # a rate that the chip does not state: said of each claim that asks for it, and here
+        return (*case.shown.assumptions, str(error))
+
+
+def design_of(name: str, overrides: Mapping[str, Any] | None = None) -> Design:
+    """Return a design by name; a graph file is none.
+
+    Raises
+    ------
+    InputError
+        There is no such design.
+    """
+    if is_graph_file(name):
+        rule = "is a graph, and claims ask for what a design states"
+        raise InputError(Fault("design", name, rule, "Name a design or its file."))
+    return load_design(name, overrides)

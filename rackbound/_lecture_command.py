@@ -11,7 +11,7 @@ from rackbound._defaults import CONTEXT
 from rackbound._options import Batch, BatchPerGpu, Context, Json, Settings, overrides_of, workload_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
 from rackbound._reports import assumed
-from topo import load_design, together
+from topo import together
 
 if TYPE_CHECKING:
     from rackbound._lecture_case import Case
@@ -33,6 +33,7 @@ def lecture(
     as_json: Json = False,
 ) -> None:
     """Try every claim of R. Pope's lecture: its number, ours, and whether it holds."""
+    from rackbound._lecture import design_of
     from rackbound._lecture import lecture as tried
     from rackbound._lecture_case import Case
     from serving import load_model
@@ -42,7 +43,7 @@ def lecture(
     work, loaded = together(
         lambda: workload_of(context, batch, batch_per_gpu),
         lambda: load_model(model),
-        lambda: load_design(design, overrides),
+        lambda: design_of(design, overrides),
         *checks,
     )[:2]
     found = tried(design, loaded, work, claims=claim or (), overrides=overrides)
@@ -67,10 +68,11 @@ def lecture(
 def _write(out: str, case: Case, whole: dict[str, Any]) -> None:
     """Write the curves and the answer, all or nothing."""
     import figures
-    from rackbound._lecture_figures import lecture_figures
+    from rackbound._lecture_figures import FIGURES, lecture_figures
 
     drawn = lecture_figures(case)
     with whole_folder(out) as folder:
         files = [file for name, axes in drawn.items() for file in figures.save(axes, folder / name)]
         (folder / "lecture.json").write_text(dumped(whole), encoding="utf-8")
-    note(f"wrote lecture.json and {len(files)} figures into {out}")
+    missing = ", ".join(name for name in FIGURES if name not in drawn)
+    note(f"wrote lecture.json and {len(files)} figures into {out}{missing and f'; not drawn: {missing}'}")

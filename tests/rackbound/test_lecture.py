@@ -160,10 +160,28 @@ def test_a_model_too_large_for_one_domain() -> None:
     assert found.told[0].why == "deepseek-v3's weights leave no room for a cache on one domain"
 
 
+def test_a_chip_that_states_no_rate_is_told_what_can_be() -> None:
+    rubin = rackbound.lecture("vr-nvl576", claims=[16, 23])
+    assert [one.verdict for one in rubin.told] == ["not told", "loose"]
+    assert rubin.told[1].ours == pytest.approx(2 * 1020 / 32e3)  # twice 1,020 GB at 32 TB/s
+    assert "needs a rate for fp8" in rubin.told[0].why
+    assert any("needs a rate" in line for line in rubin.assumptions)
+
+
+def test_a_graph_file_is_no_design(tmp_path: Path) -> None:
+    topo.write(topo.build("ring", n=4), tmp_path / "ring.json")
+    assert (
+        "is a graph, and claims ask for what a design states" in run("lecture", "--design", tmp_path / "ring.json").err
+    )
+
+
 def test_curves_of_what_there_is(tmp_path: Path) -> None:
     asked = ("--design", "mi300x-8", "--model", "llama-3.1-70b", "--claim", "39", "--out", tmp_path / "out")
     done = run("lecture", *asked)
-    assert (done.code, done.err) == (0, f"wrote lecture.json and 4 figures into {tmp_path / 'out'}\n")
+    assert (done.code, done.err) == (
+        0, f"wrote lecture.json and 4 figures into {tmp_path / 'out'}; not drawn: lecture-latency, lecture-cost, "
+        "lecture-kv-wall, lecture-pipeline, lecture-rack-ratio\n",
+    )  # fmt: skip
     drawn = {path.stem for path in (tmp_path / "out").glob("*.png")}
     assert drawn == {"lecture-crossing", "lecture-tiers"}
     assert json.loads((tmp_path / "out" / "lecture.json").read_text())["schema"] == "lecture/1"

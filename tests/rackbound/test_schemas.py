@@ -112,7 +112,8 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
          "--design", HGX, "--domains", "3", "--set", "scale_up.bandwidth='400 GB/s'"),
     ],
     "lecture/1": [
-        ("lecture", "--claim", "20", "--claim", "84"), ("lecture", "--design", HGX, *MIXTRAL),
+        ("lecture", "--claim", "20", "--claim", "84"),
+        ("lecture", "--design", HGX, *MIXTRAL, "--claim", "1", "--claim", "10", "--claim", "55"),
         ("lecture", "--claim", "39", "--claim", "72", "--design", "tpu-v6e", "--model", "llama-3.1-70b",
          "--batch", "64", "--set", "chip.hbm_bandwidth=2 TB/s"),
     ],
