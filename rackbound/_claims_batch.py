@@ -153,8 +153,8 @@ BATCH_CLAIMS: tuple[Claim, ...] = (
     Claim(7, "9:45", "no spend makes a pass faster than weights / bandwidth: our batch of one over that floor",
           (1, math.inf), _single,
           lambda c: f"The floor is {format_quantity(drain_seconds(c.weights, c.size * c.bandwidth), 'seconds', 3)} on "
-          "one domain. A lone sequence needs only its active weights, but here one GPU reads all of its attention; "
-          "tensor parallelism could get below the floor.", needs="experts"),
+          "one domain. A lone sequence reads only its active weights, so a sparse model may get below; but one GPU "
+          "reads the weights of all attention, where that is data-parallel.", needs="experts"),
     Claim(9, "15:18", "a slow mode buys little: cost of a token at the knee over that at any batch",
           (1, 1.2), lambda c: pass_seconds(c, knee(c)) / knee(c) / _floor(c),
           lambda c: "At the knee weights cost as much as compute, so at most 2 is left to gain, and where the KV cache "
@@ -179,8 +179,7 @@ BATCH_CLAIMS: tuple[Claim, ...] = (
           "multiplies and weight bytes, so the same number holds at FP8 only where FP4 is twice as fast."),
     Claim(17, "18:41", "it stayed the same from A100 to H100 to B200: largest over smallest",
           1.0, lambda c: max(_generations().values()) / min(_generations().values()),
-          lambda c: f"{_spread(_generations())}; A100 at 16 bits, the others at FP8: the narrower type made it.",
-          "x"),
+          lambda c: f"It goes {_spread(_generations())}; A100 at 16 bits, the others at FP8: the type did it.", "x"),
     Claim(18, "19:00", "300 x sparsity is 2,400 sequences for DeepSeek", 2400, knee,
           lambda c: f"All weights over those met are {c.model.total_params / c.met:.3g}, and experts alone "
           f"{c.model.n_experts}/{c.model.top_k} = {c.model.n_experts / c.model.top_k:.3g}. The lecture's 8 is 256/32; "
@@ -203,8 +202,7 @@ BATCH_CLAIMS: tuple[Claim, ...] = (
     Claim(27, "26:15", "a drain time makes 64 passes a second", 64, lambda c: 1 / c.drain,
           lambda c: "64 a second is 15.6 ms, and 20 ms gives 50.", "1/s"),
     Claim(27, "26:15", "2,000 sequences make 128,000 tokens/s", 128e3, _two_thousand,
-          lambda c: "A pass need not last a drain time: with 2,000 sequences on a domain most of HBM is not read.",
-          "tokens/s", needs="experts"),
+          lambda c: "Our step with 2,000 sequences on one domain: a pass lasts as long as what it reads.", "tokens/s", needs="experts"),
     Claim(28, "27:18", "one deployment is a thousandth of Gemini", 1e-3, lambda c: c.one.tokens_per_second / GEMINI,
           lambda c: f"{c.one.tokens_per_second:,.0f} tokens/s of {GEMINI:,.0f} on one domain, with "
           f"{c.workload.batch_policy}.", needs="experts"),

@@ -52,6 +52,10 @@ def _per_gpu(step: Step) -> float:
     return step.tokens_per_second / step.layout.gpus
 
 
+def _fullest(case: Case) -> str:
+    return f"{-(-case.model.layers // 4)} of {case.model.layers} layers"
+
+
 def _hop(case: Case) -> float:
     return named_seconds(case.four, "pipeline sends") / 3
 
@@ -67,8 +71,9 @@ RACK_CLAIMS: tuple[Claim, ...] = (
           needs="experts"),
     Claim(36, "36:27", "one rack bounds an expert layer: largest within one over largest over two",
           (1, math.inf), _bound,
-          lambda c: f"With {c.workload.batch_policy}, {BUDGET} and nothing overlapped. With a constant total batch, "
-          "full overlap or twice the scale-out it turns (rackbound bound).", "x", needs="experts scale-out"),
+          lambda c: f"With {c.workload.batch_policy}, {BUDGET} and nothing overlapped. DeepSeek-V3 on GB200 is "
+          "turned by a constant total batch, full overlap or twice the scale-out (rackbound bound).", "x",
+          needs="experts scale-out"),
     Claim(37, "37:31", "a rack holds about 64 accelerators", 64, lambda c: float(c.size),
           lambda c: "GPUs of a scale-up domain: 8 in HGX boxes, thousands in TPU pods.", "GPUs"),
     Claim(38, "37:55", "any pair in the rack is two hops apart", 2.0, lambda c: float(hop_counts(c.racks(1)).max()),
@@ -77,7 +82,7 @@ RACK_CLAIMS: tuple[Claim, ...] = (
           lambda c: "Per GPU and direction; 9 on H100 and H200 and with 800 Gb/s on Blackwell, 18 with 400 Gb/s.",
           "x", needs="scale-out"),
     Claim(40, "39:34", "an all-to-all over two racks takes 4 times as long", 4.0, _two_racks,
-          lambda c: f"Half of the bytes at a {c.slowdown:.3g}th of the rate, hop by hop; at 8 times it is 4.",
+          lambda c: f"Half of the bytes at 1/{c.slowdown:.3g} of the rate, hop by hop; at 8 times it is 4.",
           "x", needs="scale-out"),
     Claim(42, "40:32", "Rubin's scale-up domain is 500-odd", 500,
           lambda c: float(load_design("vr-nvl576").design.domain_size),
@@ -88,8 +93,8 @@ RACK_CLAIMS: tuple[Claim, ...] = (
           lambda c: f"{c.model.name} has {c.model.n_moe_layers} of {c.model.layers}.", "layers", needs="experts"),
     Claim(48, "49:40", "a token is sent to as many GPUs as it has active experts: distinct GPUs over experts",
           1.0, lambda c: distinct_gpus(c) / c.model.top_k,
-          lambda c: f"{distinct_gpus(c):.4g} GPUs for {c.model.top_k} experts over {c.width}; two of them share a GPU "
-          "at times.", "x", needs="experts"),
+          lambda c: f"{distinct_gpus(c):.4g} GPUs for {c.model.top_k} experts over {c.width}: where a GPU holds "
+          "several, two of them may share it.", "x", needs="experts"),
     Claim(49, "51:08", "scale-up over scale-out time of a rack with one layer of 8 active experts is 2",
           scale_up_to_scale_out_time(8, 1), _rack_ratio,
           lambda c: f"From the graph: {c.model.top_k} copies at {c.slowdown:.3g} times the rate, FP8 out and BF16 back "
@@ -113,18 +118,18 @@ RACK_CLAIMS: tuple[Claim, ...] = (
           "x", needs="experts scale-out"),
     Claim(55, "1:00:52", "pipelining is neutral for throughput per GPU: four stages over one",
           1.0, lambda c: _per_gpu(c.four) / _per_gpu(c.one),
-          lambda c: f"{c.model.layers} layers do not divide by 4: the longest stage sets the pace.", "x",
+          lambda c: f"The slowest stage sets the pace, with {_fullest(c)}.", "x",
           needs="experts scale-out"),
     Claim(55, "1:00:52", "four stages hold a quarter of the weights per GPU", 0.25,
           lambda c: c.four.weight_bytes / c.one.weight_bytes,
-          lambda c: "The fullest stage has a layer more, and the head.", "x", needs="experts scale-out"),
+          lambda c: f"The fullest stage has {_fullest(c)}, and embedding or head.", "x", needs="experts scale-out"),
     Claim(56, "1:01:34", "1 T parameters are little beside a rack's memory", (0, 0.1),
           lambda c: c.weights / (c.size * c.chip.hbm_bytes),
           lambda c: f"{format_quantity(c.weights, 'bytes', 3)} of weights in "
           f"{format_quantity(c.size * c.chip.hbm_bytes, 'bytes', 3)}.", "%"),
     Claim(59, "1:12:28", "KV cache per GPU is independent of the stages: four over one",
           1.0, lambda c: c.four.kv_bytes / c.one.kv_bytes,
-          lambda c: "Four times the sequences of a quarter of the layers; what is left is the layer a stage has more.",
+          lambda c: f"Four times the sequences of a quarter of the layers, in the fullest stage of {_fullest(c)}.",
           "x", needs="experts scale-out cache"),
     Claim(60, "1:12:55", "with two stages weights are minor beside the KV cache: weights over cache", (0, 1),
           lambda c: (two := c.step(2)).weight_bytes / two.kv_bytes,

@@ -43,7 +43,7 @@ TIERS: tuple[Tier, ...] = (
     Tier("DDR", 256e9, 64e9, 1280.0,
          "2 TB of DDR5 for 8 GPUs (DGX H100); PCIe 5.0 x16, 64 GB/s; assumed 5 $ per GB"),
     Tier("flash", 3.84e12, 7e9, 384.0,
-         "eight 3.84 TB U.2 drives for 8 GPUs (DGX H100); PCIe 4.0 x4 drives read about 7 GB/s; assumed 0.10 $ per GB"),
+         "Eight 3.84 TB U.2 drives for 8 GPUs (DGX H100); PCIe 4.0 x4 drives read about 7 GB/s; assumed 0.10 $ per GB"),
     Tier("disk", 24e12, 285e6, 480.0,
          "Seagate Exos X24: 24 TB, 285 MB/s sustained (blocksandfiles.com, 2023-10-18); assumed 0.02 $ per GB"),
 )  # fmt: skip
