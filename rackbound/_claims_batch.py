@@ -202,7 +202,8 @@ BATCH_CLAIMS: tuple[Claim, ...] = (
     Claim(27, "26:15", "a drain time makes 64 passes a second", 64, lambda c: 1 / c.drain,
           lambda c: "64 a second is 15.6 ms, and 20 ms gives 50.", "1/s"),
     Claim(27, "26:15", "2,000 sequences make 128,000 tokens/s", 128e3, _two_thousand,
-          lambda c: "Our step with 2,000 sequences on one domain: a pass lasts as long as what it reads.", "tokens/s", needs="experts"),
+          lambda c: "Our step with 2,000 sequences on one domain: a pass lasts as long as what it reads.", "tokens/s",
+          needs="experts"),
     Claim(28, "27:18", "one deployment is a thousandth of Gemini", 1e-3, lambda c: c.one.tokens_per_second / GEMINI,
           lambda c: f"{c.one.tokens_per_second:,.0f} tokens/s of {GEMINI:,.0f} on one domain, with "
           f"{c.workload.batch_policy}.", needs="experts"),
