@@ -4,7 +4,12 @@ from ._bound import expert_layer_bound as expert_layer_bound
 from ._failures import BoundFailure as BoundFailure
 from ._failures import BoundFailures as BoundFailures
 from ._failures import bound_failures as bound_failures
+from ._place import ExpertPlacement as ExpertPlacement
+from ._place import SHARINGS as SHARINGS
+from ._place import place as place
 from ._rebalance import rebalance_experts as rebalance_experts
+from ._rules import Gpus as Gpus
+from ._rules import Rules as Rules
 from ._solve import OBJECTIVES as OBJECTIVES
 from ._solve import Solution as Solution
 from ._solve import solve as solve

@@ -76,9 +76,9 @@ def _best_exchange(t: _Table, rows: Ints, gpu: Ints, may: NDArray[np.bool_], siz
     here = (t.weight[rows, gpu][:, None, None, None] - gain) / t.speed[gpu][:, None, None, None]
     after = np.maximum(here, (t.weight[rows][:, None, :, None] + gain) / t.speed[None, None, :, None])
     known_here = t.holds[rows, gpu][step[:, None, None], each] > 0
-    known_there = np.asarray(t.holds[rows][step[:, None], :, each[step, gpu]] > 0)  # (rows, slots here, gpus)
+    known_there = t.holds[rows][step[:, None], :, each[step, gpu]] > 0  # (rows, slots here, gpus)
     unfit_there = np.any((known_here | ~t.there)[:, :, chosen], axis=3)
-    unfit_here = np.any(known_there[:, chosen], axis=2) | ~may[:, chosen].all(axis=2)[:, :, None]
+    unfit_here = np.any(known_there[:, chosen], axis=2) | ~np.all(may[:, chosen], axis=2)[:, :, None]
     after[unfit_there[:, None] | unfit_here[:, :, :, None]] = np.inf
     flat = after.reshape(many, -1)
     best = flat.argmin(axis=1)

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from placement._exchanges import Seats
 from placement._start import even_slots, greedy, heaviest_of, start
+from serving import PlacementPlan
 from topo import Fault, InputError
 
-__all__ = ["loads_of", "logical_to_physical", "rebalance_experts"]
+__all__ = ["in_order", "loads_of", "rebalance_experts"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -69,12 +70,13 @@ def rebalance_experts(
         rows, count = _on_nodes(load, num_replicas, num_groups, num_nodes, num_gpus)
     else:
         seats = start(load, even_slots(num_replicas, num_gpus))
-        rows, count = _in_order(load, seats, num_replicas), seats.count
-    answer = rows, logical_to_physical(rows, count), count
-    return tuple(_like(weight, each) for each in answer)
+        rows, count = in_order(load, seats, num_replicas), seats.count
+    rank = np.tile(np.repeat(np.arange(num_gpus), even_slots(num_replicas, num_gpus)), (len(load), 1))
+    plan = PlacementPlan(rows, rank, np.zeros(len(load), dtype=np.intp), num_gpus, 1)
+    return tuple(_like(weight, each) for each in (rows, plan.log2phy, count))
 
 
-def loads_of(weight: Any) -> Floats:
+def loads_of(weight: Any, name: str = "weight") -> Floats:
     """Return loads (layers, experts), finite and zero or more; a layer without any counts as uniform.
 
     Raises
@@ -86,38 +88,19 @@ def loads_of(weight: Any) -> Floats:
         plain = weight.detach().cpu().double().numpy() if _is_tensor(weight) else weight
         load = np.array(plain, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(Fault("weight", weight, "must be an array of numbers", "Correct it.")) from None
+        raise InputError(Fault(name, weight, "must be an array of numbers", "Correct it.")) from None
     faults = []
     if load.ndim != 2 or 0 in load.shape:
-        faults.append(Fault("weight", load.shape, "must have shape (layers, experts)", "Give one row per layer."))
+        faults.append(Fault(name, load.shape, "must have shape (layers, experts)", "Give one row per layer."))
     for bad, rule in ((~np.isfinite(load), "must be finite"), (load < 0, "must be zero or more")):
         if bad.any():
-            where = "weight[" + ", ".join(str(int(i)) for i in np.argwhere(bad)[0]) + "]"
+            where = f"{name}[" + ", ".join(str(int(i)) for i in np.argwhere(bad)[0]) + "]"
             faults.append(Fault(where, float(load[bad][0]), rule, f"Correct {int(bad.sum())} of {load.size} loads."))
     if faults:
         raise InputError(*faults)
     load /= load.max(axis=1, keepdims=True, where=load > 0, initial=np.finfo(float).tiny)
     load[~load.any(axis=1)] = 1.0
     return load
-
-
-def logical_to_physical(expert: Ints, count: Ints) -> Ints:
-    """Return the slots of every expert in ascending order, -1 beyond its copies.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> logical_to_physical(np.array([[1, 0, 1]]), np.array([[1, 2]])).tolist()
-    [[[1, -1], [0, 2]]]
-    """
-    layers, n = count.shape
-    order = np.argsort(expert, axis=1, kind="stable")
-    sorted_expert = np.take_along_axis(expert, order, 1)
-    first = np.cumsum(count, axis=1) - count
-    place = np.arange(expert.shape[1]) - np.take_along_axis(first, sorted_expert, 1)
-    table = np.full((layers, n, int(count.max())), -1, dtype=np.int64)
-    table[np.arange(layers)[:, None], sorted_expert, place] = order
-    return table
 
 
 def _require(load: Floats, replicas: int, groups: int, nodes: int, gpus: int) -> None:
@@ -161,7 +144,7 @@ def _on_nodes(load: Floats, replicas: int, groups: int, nodes: int, gpus: int) -
     node_slots = _node_slots(replicas, nodes, gpus)
     of_node, even = np.array([float(slots.sum()) for slots in node_slots]), np.full(nodes, groups // nodes)
     found = []
-    for packed in (greedy(by_group, even, of_node), start(by_group, even, of_node)):
+    for packed in (greedy(by_group, even, of_node, groups), start(by_group, even, of_node)):
         member = (packed.expert[..., None] * size + np.arange(size)).reshape(len(load), nodes, -1)
         found.append(_inside(load, member, node_slots))
     better = found[1][2] < found[0][2]
@@ -176,12 +159,12 @@ def _inside(load: Floats, member: Ints, node_slots: list[Ints]) -> tuple[Ints, I
         ours = np.take_along_axis(load, member[:, node], 1)
         seats = start(ours, slots)
         heavy.append(heaviest_of(ours, seats, np.ones(len(slots))))
-        rows.append(np.take_along_axis(member[:, node], _in_order(ours, seats, int(slots.sum())), 1))
+        rows.append(np.take_along_axis(member[:, node], in_order(ours, seats, int(slots.sum())), 1))
         np.put_along_axis(count, member[:, node], seats.count, 1)
     return np.concatenate(rows, axis=1), count, np.max(heavy, axis=0)
 
 
-def _in_order(load: Floats, seats: Seats, slots: int) -> Ints:
+def in_order(load: Floats, seats: Seats, slots: int) -> Ints:
     """Return the experts of all slots, GPU after GPU, the heaviest copy first."""
     layers, gpus, most = seats.expert.shape
     n = load.shape[1]

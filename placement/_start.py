@@ -67,10 +67,10 @@ def heaviest_of(load: Floats, seats: Seats, speed: Floats) -> Floats:
     return np.asarray((share[rows, seats.expert].sum(axis=2) / speed).max(axis=1))
 
 
-def greedy(load: Floats, slots: Ints, speed: Floats) -> Seats:
+def greedy(load: Floats, slots: Ints, speed: Floats, copies: int) -> Seats:
     """Return EPLB's answer: copies of one expert may share a GPU."""
-    total, coarse = int(slots.sum()), _coarse(load)
-    count = copy_counts(coarse, total, total)
+    coarse = _coarse(load)
+    count = copy_counts(coarse, copies, copies)
     return Seats(_packed(coarse, count, slots, speed, apart=False)[0], count)
 
 
@@ -80,8 +80,10 @@ def _coarse(load: Floats) -> NDArray[np.float32]:
     return coarse
 
 
-def start(load: Floats, slots: Ints, speed: Floats | None = None) -> Seats:
-    """Place all layers' experts, every slot filled.
+def start(
+    load: Floats, slots: Ints, speed: Floats | None = None, copies: int | None = None, doubled: bool = True
+) -> Seats:
+    """Place all layers' experts.
 
     Parameters
     ----------
@@ -91,6 +93,12 @@ def start(load: Floats, slots: Ints, speed: Floats | None = None) -> Seats:
         Slots of every GPU; no fewer in all than experts.
     speed : (gpus,) float, optional
         Relative speeds; a GPU counts as heavy as load / speed. Equal by default.
+
+    copies : int, optional
+        Copies in all; as many as slots by default.
+    doubled : bool, optional
+        Whether a layer may have two copies of an expert on one GPU where it would be
+        heavier than EPLB's otherwise.
 
     Returns
     -------
@@ -105,7 +113,7 @@ def start(load: Floats, slots: Ints, speed: Floats | None = None) -> Seats:
     [[[0, 3], [1, 2]]]
     """
     speed = np.ones(len(slots)) if speed is None else speed
-    total, n = int(slots.sum()), load.shape[1]
+    total, n = copies or int(slots.sum()), load.shape[1]
     coarse = _coarse(load)
     apart = max(int((slots > 0).sum()), -(-total // n))
     count = copy_counts(coarse, total, apart)
@@ -114,11 +122,11 @@ def start(load: Floats, slots: Ints, speed: Floats | None = None) -> Seats:
     bent |= count.max(axis=1) >= apart
     if not bent.any():
         return exchanged(load, seats, slots, speed)
-    tame = exchanged(load, parted(load, seats, slots, speed), slots, speed)
+    tame = exchanged(load, parted(load, _dealt(seats, slots), slots, speed), slots, speed)
     where = np.flatnonzero(bent)
-    eplb = greedy(load[where], slots, speed)
+    eplb = greedy(load[where], slots, speed, total)
     goal = heaviest_of(load[where], eplb, speed) * (1 + 1e-12)
-    for better in (_again, _undoubled, _doubled):
+    for better in (_again, _undoubled, *([_doubled] if doubled else [])):
         worse = heaviest_of(load[where], _rows(tame, where), speed) > goal
         where, goal, eplb = where[worse], goal[worse], _rows(eplb, worse)
         if not len(where):
@@ -130,6 +138,25 @@ def start(load: Floats, slots: Ints, speed: Floats | None = None) -> Seats:
 
 def _rows(seats: Seats, rows: Any) -> Seats:
     return Seats(seats.expert[rows], seats.count[rows])
+
+
+def _dealt(seats: Seats, slots: Ints) -> Seats:
+    """Deal layers anew in which an expert is twice on a GPU: most copies first, to the GPUs with most free slots."""
+    n = seats.count.shape[1]
+    for expert, count in zip(seats.expert, seats.count, strict=True):
+        rows = np.sort(expert, axis=1)
+        if not ((rows[:, 1:] == rows[:, :-1]) & (rows[:, 1:] < n)).any():
+            continue
+        free, dealt = slots.copy(), np.full_like(expert, n)
+        for i in np.argsort(-count, kind="stable"):
+            gpus = np.argsort(-free, kind="stable")[: count[i]]
+            if count[i] > len(slots) or not free[gpus[-1]]:
+                break
+            dealt[gpus, slots[gpus] - free[gpus]] = i
+            free[gpus] -= 1
+        else:
+            expert[:] = dealt
+    return seats
 
 
 def _again(load: Floats, tame: Seats, eplb: Seats, slots: Ints, speed: Floats) -> Seats:
