@@ -130,7 +130,8 @@ def place(
     >>> place([[6.0, 1.0, 3.0]], 2, replicas=1, sharing="weighted", work=50).gpu_load.round(6).tolist()
     [[1.0, 1.0]]
     """
-    loads, machine, rules = _require(load, gpus, replicas, sharing, rules or Rules(), gap, work, time_limit)
+    whole, machine, rules = _require(load, gpus, replicas, sharing, rules or Rules(), gap, work, time_limit)
+    loads, layer = np.unique(whole, axis=0, return_inverse=True)  # alike layers are placed once, and alike
     until = None if time_limit is None else time.perf_counter() + time_limit
     copies = loads.shape[1] + replicas
     if rules.given:
@@ -145,7 +146,7 @@ def place(
     else:
         layers = _quick(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
     found = [_solved(each, machine, copies, sharing, gap, work, until) for each in layers]
-    return _answer(loads, machine, found)
+    return _answer(whole, machine, [found[i] for i in layer.ravel()])
 
 
 @dataclass(frozen=True)
