@@ -1,3 +1,5 @@
+from ._across import AcrossPlacement as AcrossPlacement
+from ._across import place_across as place_across
 from ._bound import ExpertLayerBound as ExpertLayerBound
 from ._bound import WidthCurve as WidthCurve
 from ._bound import expert_layer_bound as expert_layer_bound

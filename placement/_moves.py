@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOVES", "Layer", "descend", "draw", "fits", "kick", "weigh", "weigh_one"]
+__all__ = ["MOVES", "Layer", "descend", "draw", "fits", "kick", "layer_of", "weigh", "weigh_one"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -124,6 +124,14 @@ def descend(a: Layer, weight: Floats, goal: float, left: Ints) -> None:
         swap(a, weight, g, found[1], h, found[2])
         if found[3] >= 0:
             swap(a, weight, g, found[3], h, found[4])
+
+
+def layer_of(load: Floats, expert: Ints, count: Ints, slots: Ints, speed: Floats) -> Layer:
+    """Return a layer whose copies share equally, under no rules but its slots."""
+    share = np.append(load / count, 0.0)[expert]
+    held = np.arange(expert.shape[1]) >= slots[:, None]
+    may = np.tile(slots > 0, (len(load) + 1, 1))
+    return Layer(expert.astype(np.int64), share, np.append(load, 0.0), np.append(count, 0), speed, may, held)
 
 
 def draw(dice: Ints, below: int) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from collectives import plain
 from placement._certificates import copies_bound, least_heaviest, ruled_bound
 from placement._exchanges import Seats
-from placement._moves import Layer
+from placement._moves import Layer, layer_of
 from placement._rebalance import loads_of
 from placement._rules import Allowed, Gpus, Rules, allowed, seated
 from placement._search import search
@@ -168,10 +168,8 @@ class _Found:
 
 def _quick(loads: Floats, seats: Seats, machine: Gpus) -> list[_Task]:
     n = loads.shape[1]
-    held = np.arange(seats.expert.shape[2]) >= machine.slots[:, None]
-    may = np.tile(machine.slots > 0, (n + 1, 1))
     return [
-        _Task(_layer(row, expert, count, machine, may, held), np.arange(n), False)
+        _Task(layer_of(row, expert, count, machine.slots, machine.speed), np.arange(n), False)
         for row, expert, count in zip(loads, seats.expert, seats.count, strict=True)
     ]
 
@@ -179,15 +177,10 @@ def _quick(loads: Floats, seats: Seats, machine: Gpus) -> list[_Task]:
 def _ruled(load: Floats, free: Allowed, machine: Gpus, copies: int) -> _Task:
     pieces = load[free.expert] * free.part
     expert, count, held = seated(pieces, free, machine, copies)
-    may = np.vstack([free.may, machine.slots > 0])
-    return _Task(_layer(pieces, expert, count, machine, may, held), free.expert, True)
-
-
-def _layer(load: Floats, expert: Ints, count: Ints, machine: Gpus, may: Any, held: Any) -> Layer:
-    share = np.append(load / count, 0.0)[expert]
-    return Layer(
-        expert.astype(np.int64), share, np.append(load, 0.0), np.append(count, 0), machine.speed, may, held.copy()
-    )
+    layer = layer_of(pieces, expert, count, machine.slots, machine.speed)
+    layer.held[:] = held
+    layer.may[:-1] = free.may
+    return _Task(layer, free.expert, True)
 
 
 def _solved(
