@@ -27,6 +27,8 @@ Ints = NDArray[np.int64]
 _SLOPES = (0.6, 0.8, 1.0, 1.25, 1.6)
 #: Copies are counted one by one down to this part of the load in question, and as weightless below.
 _SMALL = 0.06
+#: What HiGHS is asked: presolving takes longer than it saves here.
+_OPTIONS: Any = {"presolve": False}
 #: Conditions added at a time, rounds of adding, and by how much one must be violated to prove anything.
 _ROWS, _ROUNDS, _PROVEN = 16, 24, 1e-5
 
@@ -90,8 +92,8 @@ def ruled_bound(load: Floats, may: NDArray[np.bool_], speed: Floats) -> float:
 
 
 def copies_bound(
-    load: Floats, copies: int, gpus: int, slots: int, floor: float, best: float, gap: float, steps: int = 10
-) -> tuple[float, Ints | None]:  # fmt: skip
+    load: Floats, copies: int, gpus: int, slots: int, floor: float, best: float, gap: float, steps: int = 5
+) -> float:  # fmt: skip
     """Return a load that the heaviest of alike GPUs reaches where copies share equally.
 
     Parameters
@@ -109,33 +111,31 @@ def copies_bound(
 
     Returns
     -------
-    bound : float
+    float
         floor or more.
-    hint : (experts,) int or None
-        Numbers of copies, not quite `copies` in all, that come near what was not refuted.
 
     Examples
     --------
     Three experts of 6 can only be beside one of 1 each; the fourth pair is two of 1, or less.
 
     >>> import numpy as np
-    >>> bound, _ = copies_bound(np.array([6.0, 6.0, 6.0, 1.0, 1.0, 1.0]), 6, 3, 2, 7.0, 7.0, 1e-3)
-    >>> round(bound, 3)
+    >>> bound = copies_bound(np.array([6.0, 6.0, 6.0, 1.0, 1.0, 1.0]), 6, 3, 2, 7.0, 7.0, 1e-3)
+    >>> round(bound, 1)
     7.0
     """
-    low, high, width, hint = floor, best, gap, None
+    low, width, above, below = floor, 4 * gap, 0.0, np.inf  # widths not refuted, and refuted
     for _ in range(steps):
-        tried = best / (1 + width) if width else (low + high) / 2
-        if tried <= floor or high / low - 1 <= gap / 2:
-            tried, width = (low + high) / 2, 0.0
-        if high / low - 1 <= gap / 2 or best / low - 1 <= gap:
+        tried = best / (1 + width)
+        if tried <= floor or width < gap:
             break
-        refuted, found = _refuted(load, copies, gpus, slots, tried)
-        if refuted:
-            low, width = tried, 0.0
+        if _refuted(load, copies, gpus, slots, tried):
+            low, below = tried, width
+            if above > gap and below <= 1.5 * above:
+                break
         else:
-            high, width, hint = tried, 3 * width, found
-    return low, hint
+            above = width
+        width = 2 * above if below == np.inf else (above + below) / 2 if above else below / 2
+    return low
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _columns(load: Floats, copies: int, most: float) -> _Columns:
     """List numbers of copies not above `most`; the last of an expert stands for more, all weightless."""
     n = len(load)
     spare = copies - n + 1
-    last = np.clip(np.maximum(np.ceil(load / (_SMALL * most)), np.ceil(2 * load / most)), 1, spare).astype(np.int64)
+    last = np.clip(np.maximum(np.ceil(load / (_SMALL * most)), 5), 1, spare).astype(np.int64)
     many = last + (last < spare)
     expert = np.repeat(np.arange(n), many)
     number = np.arange(len(expert)) - np.repeat(np.cumsum(many) - many, many) + 1
@@ -189,17 +189,17 @@ def _rows(c: _Columns, which: _Conditions, slots: int, most: float) -> Floats:
     return np.asarray(np.where(rank > 0, by_number, by_size) * c.copies)
 
 
-def _refuted(load: Floats, copies: int, gpus: int, slots: int, most: float) -> tuple[bool, Ints | None]:
-    """Say whether no numbers of copies satisfy all conditions at a load of `most`; return some that nearly do."""
+def _refuted(load: Floats, copies: int, gpus: int, slots: int, most: float) -> bool:
+    """Say whether no numbers of copies satisfy all conditions at a load of `most`."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, vstack
 
     c = _columns(load, copies, most)
     if len(np.unique(c.expert)) < len(load):
-        return True, None
+        return True
     conditions = _conditions(c, slots, most)
     if not len(conditions.large):
-        return False, None
+        return False
     many, n = len(c.expert), len(load)
     empty = gpus * slots - copies
     once = csr_array((np.ones(many), (c.expert, np.arange(many))), shape=(n, many + 2))
@@ -216,22 +216,17 @@ def _refuted(load: Floats, copies: int, gpus: int, slots: int, most: float) -> t
         matrix = vstack([once, in_all, csr_array(rows)]).tocsc()
         low = np.concatenate([np.ones(n), [copies], np.full(len(rows), -np.inf)])
         high = np.concatenate([np.ones(n), [copies], np.full(len(rows), float(empty))])
-        found: Any = milp(cost, constraints=LinearConstraint(matrix, low, high), bounds=Bounds(lower, upper))
+        found: Any = milp(
+            cost, constraints=LinearConstraint(matrix, low, high), bounds=Bounds(lower, upper), options=_OPTIONS
+        )
         if found.x is None or found.fun > _PROVEN:
-            return found.status == 2 or found.x is not None, None
+            return found.status == 2 or found.x is not None
         over = _violations(c, conditions, found.x[:-1], slots, most) - empty
         chosen = np.argsort(-over, kind="stable")[:_ROWS]
         chosen = chosen[over[chosen] > _PROVEN]
         if not len(chosen):
             break
-    return False, _nearest(c, found.x[:many], n)
-
-
-def _nearest(c: _Columns, found: Floats, n: int) -> Ints:
-    """Return every expert's copies, those with the largest part in the relaxation."""
-    order = np.lexsort((found, c.expert))
-    last = np.append(np.flatnonzero(np.diff(c.expert[order])), len(order) - 1)
-    return np.asarray(c.copies[order[last]], dtype=np.int64)
+    return False
 
 
 def _violations(c: _Columns, which: _Conditions, found: Floats, slots: int, most: float) -> Floats:

@@ -13,6 +13,7 @@ from collectives import plain
 from placement._certificates import copies_bound, least_heaviest, ruled_bound
 from placement._exchanges import Seats
 from placement._moves import Layer, layer_of
+from placement._pairs import paired
 from placement._rebalance import loads_of
 from placement._rules import Allowed, Gpus, Rules, allowed, seated
 from placement._search import search
@@ -28,7 +29,7 @@ Ints = NDArray[np.int64]
 #: How copies of an expert share its tokens.
 SHARINGS = ("equal", "weighted")
 #: Gap that ends the search, and what it may look at in a layer: both are deterministic, the clock is not.
-GAP, WORK = 5e-4, 2000
+GAP, WORK = 5e-4, {"equal": 2000, "weighted": 6000}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +86,7 @@ def place(
     sharing: str = "equal",
     rules: Rules | None = None,
     gap: float = GAP,
-    work: int = WORK,
+    work: int | None = None,
     time_limit: float | None = None,
 ) -> ExpertPlacement:
     """Place experts and spare copies on GPUs so that the heaviest GPU is light.
@@ -109,7 +110,8 @@ def place(
     gap : float, optional
         objective / bound - 1 at which a layer is good enough.
     work : int, optional
-        Looks of a layer's heaviest GPU at all others.
+        Looks of a layer's heaviest GPU at all others; by default 2000, and 6000 where
+        shares are weighted.
     time_limit : float, optional
         For all layers [s]. Without it the answer does not depend on the machine's speed.
 
@@ -131,6 +133,7 @@ def place(
     [[1.0, 1.0]]
     """
     whole, machine, rules = _require(load, gpus, replicas, sharing, rules or Rules(), gap, work, time_limit)
+    work = WORK[sharing] if work is None else work
     loads, layer = np.unique(whole, axis=0, return_inverse=True)  # alike layers are placed once, and alike
     until = None if time_limit is None else time.perf_counter() + time_limit
     copies = loads.shape[1] + replicas
@@ -192,15 +195,20 @@ def _solved(
     if task.ruled:
         tighter = ruled_bound(load, task.layer.may[:-1], machine.speed)
         bound, why = (tighter, "the rules") if tighter > bound * (1 + 1e-9) else (bound, why)
+    alike = sharing == "equal" and not task.ruled and len(set(machine.speed)) == 1
+    if alike and (machine.slots == 2).all() and copies == 2 * len(machine.slots):
+        seats = paired(load, task.layer.copies[:-1], len(machine.slots), work // 40)
+        pairs = layer_of(load, seats.expert[0], seats.count[0], machine.slots, machine.speed)
+        if pairs.share.sum(axis=1).max() < task.layer.share.sum(axis=1).max():
+            task = replace(task, layer=pairs)
     best = float((task.layer.share.sum(axis=1) / machine.speed).max())
     stopped = until is not None and time.perf_counter() > until
     if best > bound * (1 + gap) and not stopped:
         best = search(task.layer, bound * (1 + 0.6 * gap), work, sharing == "weighted")
         stopped = until is not None and time.perf_counter() > until
-    alike = sharing == "equal" and not task.ruled and len(set(machine.speed)) == 1
     if best > bound * (1 + gap) and alike and not stopped:
         slots = machine.slots[machine.slots > 0]
-        proven, _ = copies_bound(load, copies, len(slots), int(slots.max()), bound, best, gap)
+        proven = copies_bound(load, copies, len(slots), int(slots.max()), bound, best, gap)
         if proven > bound:
             bound, why = proven, "whole copies in whole slots"
     return _Found(task, min(bound, best), why, stopped)
@@ -247,7 +255,7 @@ def _slots(task: _Task) -> tuple[Ints, Ints, Floats]:
 
 
 def _require(
-    load: ArrayLike, gpus: int | Gpus, replicas: int, sharing: str, rules: Rules, gap: float, work: int,
+    load: ArrayLike, gpus: int | Gpus, replicas: int, sharing: str, rules: Rules, gap: float, work: int | None,
     time_limit: float | None,
 ) -> tuple[Floats, Gpus, Rules]:  # fmt: skip
     """Refuse what cannot be; return loads by layer, the machine and the rules."""
@@ -257,7 +265,7 @@ def _require(
         Fault(name, value, f"must be {rule}", "Correct it.")
         for name, value, fits, rule in (
             ("replicas", replicas, _whole(replicas, 0), "a whole number, zero or more"),
-            ("work", work, _whole(work, 0), "a whole number, zero or more"),
+            ("work", work, work is None or _whole(work, 0), "a whole number, zero or more"),
             ("gap", gap, _above(gap), "a number above zero"),
             ("time_limit", time_limit, time_limit is None or _above(time_limit), "above zero [s]"),
         )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placement._moves import MOVES, Layer, descend, fits, kick, weigh, weigh_one
+from placement._moves import MOVES, Layer, descend, draw, fits, kick, weigh, weigh_one
 
 __all__ = ["search"]
 
@@ -68,7 +68,27 @@ def _run(a: Layer, goal: float, work: int, weighted: bool) -> float:
             best = _keep(a, kept, weight, best)
         if best > goal:
             best = _try_counts(a, kept, weight, best, goal, left, weighted)
+        for _ in range(6):
+            if left[0] > 0 and best > goal:
+                best = _leap(a, kept, weight, best, goal, left, dice, weighted)
     return best
+
+
+def _leap(
+    a: Layer, kept: Layer, weight: Floats, best: float, goal: float, left: Ints, dice: Ints, weighted: bool
+) -> float:  # fmt: skip
+    """Move a spare copy by chance, and look for better ones from there."""
+    more = a.expert[np.argmax(weight), draw(dice, a.expert.shape[1])]
+    fewer = draw(dice, len(a.load) - 1)
+    left[0] -= 1
+    if more == len(a.load) - 1 or more == fewer or a.copies[fewer] < 2 or a.copies[more] >= len(weight):
+        return best
+    if not _recount(a, weight, more, fewer, weighted):
+        return best
+    _settle(a, weight, goal, left, weighted)
+    near = Layer(a.expert.copy(), a.share.copy(), a.load, a.copies.copy(), a.speed, a.may, a.held)
+    _try_counts(a, near, weight, float(weight.max()), goal, left, weighted)
+    return _keep(a, kept, weight, best)
 
 
 def _level(a: Layer, weight: Floats) -> None:
@@ -209,4 +229,4 @@ def _largest(a: Layer, gpu: int) -> tuple[int, int]:
 
 
 #: What numba compiles into `_run`.
-_PARTS = (*MOVES, _water, _level, _settle, _largest, _keep, _recount, _try_counts)
+_PARTS = (*MOVES, _water, _level, _settle, _largest, _keep, _recount, _try_counts, _leap)
