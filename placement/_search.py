@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 _MUCH = 40_000
 
 
-def search(layer: Layer, goal: float, work: int, weighted: bool) -> float:
+def search(layer: Layer, goal: float, work: int, weighted: bool, seed: int = 1) -> float:
     """Improve a layer in place and return its heaviest GPU, load over speed.
 
     Parameters
@@ -37,13 +37,15 @@ def search(layer: Layer, goal: float, work: int, weighted: bool) -> float:
         Looks of the heaviest GPU at all others: what bounds the time, whatever the clock says.
     weighted : bool
         Whether copies of an expert may have unequal shares.
+    seed : int, optional
+        Of what is tried by chance.
     """
     much = len(layer.speed) * layer.expert.shape[1] ** 2 * work > _MUCH
-    return float((_compiled() if much else _run)(layer, goal, work, weighted))
+    return float((_compiled() if much else _run)(layer, goal, work, weighted, seed))
 
 
 @cache
-def _compiled() -> Callable[[Layer, float, int, bool], float]:
+def _compiled() -> Callable[[Layer, float, int, bool, int], float]:
     numba, extending = import_module("numba"), import_module("numba.extending")
     for part in _PARTS:
         extending.register_jitable(part)
@@ -51,14 +53,16 @@ def _compiled() -> Callable[[Layer, float, int, bool], float]:
     return compiled  # type: ignore[no-any-return]
 
 
-def _run(a: Layer, goal: float, work: int, weighted: bool) -> float:
+def _run(a: Layer, goal: float, work: int, weighted: bool, seed: int) -> float:
     """Settle, then kicks and other counts in turn while there is work left."""
-    left, dice = np.array([work]), np.array([12345])
+    left, dice = np.array([work]), np.array([seed])
     weight = weigh(a)
     _settle(a, weight, goal, left, weighted)
     best = float(weight.max())
     kept = Layer(a.expert.copy(), a.share.copy(), a.load, a.copies.copy(), a.speed, a.may, a.held)
     first = min(work // 8, 60 * len(a.speed))
+    if not weighted and best > 1.02 * goal:
+        best = _try_counts(a, kept, weight, best, goal, left, weighted)
     while left[0] > 0 and best > goal:
         until = left[0] - first
         while left[0] > until and left[0] > 0 and best > goal:
@@ -80,6 +84,10 @@ def _leap(
     """Move a spare copy by chance, and look for better ones from there."""
     more = a.expert[np.argmax(weight), draw(dice, a.expert.shape[1])]
     fewer = draw(dice, len(a.load) - 1)
+    for _ in range(64):
+        if a.copies[fewer] > 1:
+            break
+        fewer = draw(dice, len(a.load) - 1)
     left[0] -= 1
     if more == len(a.load) - 1 or more == fewer or a.copies[fewer] < 2 or a.copies[more] >= len(weight):
         return best
@@ -207,7 +215,7 @@ def _try_counts(
                 break
             missed[j] = np.inf
             for i in large:
-                if i in (n, j) or gained or a.copies[i] >= len(weight):
+                if i in (n, j) or gained or a.copies[i] >= len(weight) or a.copies[j] < 2:
                     continue
                 left[0] -= 1
                 if _recount(a, weight, i, j, weighted):
