@@ -15,11 +15,11 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "placement"))
 
-import numpy as np
-from eplb import heaviest, rebalance
-from expert_loads import CASES, HIER, KINDS, SEED, loads
+import numpy as np  # noqa: E402
+from eplb import heaviest, rebalance  # noqa: E402
+from expert_loads import CASES, HIER, KINDS, SEED, loads  # noqa: E402
 
-from rackbound import placement
+from rackbound import placement  # noqa: E402
 
 #: Sharing, GPUs, kind, targets of the heaviest GPU over the mean (mean over layers, worst layer) and of the gap.
 TARGETS = (

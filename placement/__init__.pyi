@@ -6,6 +6,8 @@ from ._bound import expert_layer_bound as expert_layer_bound
 from ._failures import BoundFailure as BoundFailure
 from ._failures import BoundFailures as BoundFailures
 from ._failures import bound_failures as bound_failures
+from ._migration import Migration as Migration
+from ._migration import migrate as migrate
 from ._place import ExpertPlacement as ExpertPlacement
 from ._place import SHARINGS as SHARINGS
 from ._place import place as place

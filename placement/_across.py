@@ -32,7 +32,7 @@ _GAP, _NODES = 2e-3, 200
 #: Experts x domains up to which that choice is exact.
 _EXACT = 1200
 #: Looks of a domain's heaviest GPU at its others.
-_WORK = 1000
+_WORK = 2000
 #: What is aimed at inside the balance: part of its slack that a domain may use, and the load of a copy over what a GPU
 #: may have. Where GPUs cannot be levelled the next is tried.
 _AIMS = ((0.5, 0.95), (0.25, 0.9), (1.0, 1.0))
@@ -267,7 +267,7 @@ def _inside(
         slots, speed = gpus.slots[mine], gpus.speed[mine]
         seats = start(row[None, held], slots, speed, int(number), doubled=False)
         layer = layer_of(row[held], seats.expert[0], seats.count[0], slots, speed)
-        heaviest = max(heaviest, search(layer, 1 + (balance - 1) * 0.9, work, False))
+        heaviest = max(heaviest, search(layer, 1 + (balance - 1) * 0.9, work, True))
         gpu, seat = np.nonzero(layer.expert < len(held))
         which = held[layer.expert[gpu, seat]]
         expert.append(which)

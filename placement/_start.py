@@ -126,7 +126,7 @@ def start(
     where = np.flatnonzero(bent)
     eplb = greedy(load[where], slots, speed, total)
     goal = heaviest_of(load[where], eplb, speed) * (1 + 1e-12)
-    for better in (_again, _undoubled, *([_doubled] if doubled else [])):
+    for better in (_again, _undoubled, _recounted, *([_doubled] if doubled else [])):
         worse = heaviest_of(load[where], _rows(tame, where), speed) > goal
         where, goal, eplb = where[worse], goal[worse], _rows(eplb, worse)
         if not len(where):
@@ -143,10 +143,8 @@ def _rows(seats: Seats, rows: Any) -> Seats:
 def _dealt(seats: Seats, slots: Ints) -> Seats:
     """Deal layers anew in which an expert is twice on a GPU: most copies first, to the GPUs with most free slots."""
     n = seats.count.shape[1]
-    for expert, count in zip(seats.expert, seats.count, strict=True):
-        rows = np.sort(expert, axis=1)
-        if not ((rows[:, 1:] == rows[:, :-1]) & (rows[:, 1:] < n)).any():
-            continue
+    for layer in np.flatnonzero(_twice(seats)):
+        expert, count = seats.expert[layer], seats.count[layer]
         free, dealt = slots.copy(), np.full_like(expert, n)
         for i in np.argsort(-count, kind="stable"):
             gpus = np.argsort(-free, kind="stable")[: count[i]]
@@ -174,6 +172,36 @@ def _undoubled(load: Floats, tame: Seats, eplb: Seats, slots: Ints, speed: Float
             count[i, np.where(count[i] < len(slots), load[i] / (count[i] + 1), np.inf).argmin()] += 1
     seats = Seats(_packed(load.astype(np.float32), count, slots, speed, apart=True)[0], count)
     return exchanged(load, parted(load, seats, slots, speed), slots, speed, (1, 2))
+
+
+def _recounted(load: Floats, tame: Seats, eplb: Seats, slots: Ints, speed: Floats) -> Seats:
+    """Move one spare copy to a large expert of the heaviest GPU, from any; all such moves are packed at once."""
+    best = Seats(tame.expert.copy(), tame.count.copy())
+    for i, row in enumerate(load):
+        share = np.append(row / tame.count[i], 0.0)[tame.expert[i]]
+        heaviest = int((share.sum(axis=1) / speed).argmax())
+        more = tame.expert[i, heaviest, np.argsort(-share[heaviest])[:2]]
+        moves = [(a, b) for a in more for b in np.flatnonzero(tame.count[i] > 1) if a not in (b, len(row))]
+        moves = [(a, b) for a, b in moves if tame.count[i, a] < (slots > 0).sum()]
+        if not moves:
+            continue
+        rows, count = np.tile(row, (len(moves), 1)), np.tile(tame.count[i], (len(moves), 1))
+        step, (a, b) = np.arange(len(moves)), np.array(moves).T
+        count[step, a] += 1
+        count[step, b] -= 1
+        seats = Seats(_packed(_coarse(rows), count, slots, speed, apart=True)[0], count)
+        seats = exchanged(rows, parted(rows, seats, slots, speed), slots, speed, (1, 2))
+        k = int((heaviest_of(rows, seats, speed) + 1e9 * _twice(seats)).argmin())
+        best.expert[i], best.count[i] = seats.expert[k], seats.count[k]
+    worse = heaviest_of(load, best, speed) >= heaviest_of(load, tame, speed)
+    best.expert[worse], best.count[worse] = tame.expert[worse], tame.count[worse]
+    return best
+
+
+def _twice(seats: Seats) -> NDArray[np.bool_]:
+    """Return the layers in which some GPU has two copies of an expert."""
+    rows, n = np.sort(seats.expert, axis=2), seats.count.shape[1]
+    return np.asarray(((rows[..., 1:] == rows[..., :-1]) & (rows[..., 1:] < n)).any(axis=(1, 2)))
 
 
 def _doubled(load: Floats, tame: Seats, eplb: Seats, slots: Ints, speed: Floats) -> Seats:
