@@ -154,7 +154,7 @@ def _layer(asked: Floats, gpus: Gpus, copies: int, balance: float, work: int) ->
         chosen = _domains(asked, pace * (1 + (balance - 1) * slack), slots, copies, size * copy)
         if chosen is None:
             continue
-        seats, heavy = _inside(chosen[0], gpus, copies, work, balance)
+        seats, heavy = _inside(chosen[0], gpus, copies, work, balance, size * copy)
         if heavy < least:
             best, least = seats, heavy
         if heavy <= balance:
@@ -250,14 +250,14 @@ def _rounded(part: Floats, asked: Floats, most: Floats, slots: Ints, copies: int
 
 
 def _inside(
-    load: Floats, gpus: Gpus, copies: int, work: int, balance: float
+    load: Floats, gpus: Gpus, copies: int, work: int, balance: float, size: float
 ) -> tuple[tuple[Ints, Ints, Floats], float]:  # fmt: skip
     """Place every domain's copies on its GPUs; return expert, GPU and share of all slots, and the heaviest GPU."""
-    whole, least = load.sum(axis=0), (load > 0).sum(axis=1)
+    whole, least = load.sum(axis=0), np.ceil(load / size * (1 - 1e-9)).sum(axis=1).astype(int)
     ours = [np.flatnonzero(gpus.domain == d) for d in np.unique(gpus.domain)]
     room = np.array([gpus.slots[mine].sum() for mine in ours])
-    many = least.copy()
-    for _ in range(copies - int(least.sum())):
+    many = np.minimum(least, room)
+    for _ in range(copies - int(many.sum())):
         many[np.argmax(np.where(many < room, (room - many) / room, -1.0))] += 1
     expert, rank, share, heaviest = [], [], [], 0.0
     for row, mine, number in zip(load, ours, many, strict=True):
