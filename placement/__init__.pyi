@@ -8,8 +8,8 @@ from ._failures import BoundFailures as BoundFailures
 from ._failures import bound_failures as bound_failures
 from ._migration import Migration as Migration
 from ._migration import migrate as migrate
-from ._place import ExpertPlacement as ExpertPlacement
 from ._place import SHARINGS as SHARINGS
+from ._place import ExpertPlacement as ExpertPlacement
 from ._place import place as place
 from ._rebalance import rebalance_experts as rebalance_experts
 from ._rules import Gpus as Gpus

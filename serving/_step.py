@@ -205,26 +205,6 @@ def _require_words(time: str, model: Model, workload: Workload) -> None:
     if faults:
         raise InputError(*faults)
 
-<<<<<<< HEAD
-=======
-    def __init__(
-        self, routes: Routes, model: Model, workload: Workload, layout: Layout,
-        plan: PlacementPlan | None, expert_load: ArrayLike | None, profile: str,
-    ) -> None:  # fmt: skip
-        self.routes, self.model, self.workload, self.layout, self.profile = routes, model, workload, layout, profile
-        self.groups = _stage_groups(routes.fabric, model, layout)
-        self.chip = chip_numbers(routes.fabric, np.concatenate(self.groups))
-        self.plan = plan or PlacementPlan.contiguous(model.n_experts, model.moe_layer_mask, layout)
-        require_plan(self.plan, model, layout)
-        self.slot_share = self.plan.shares
-        self.batch = workload.batch_of(layout.ep)
-        self.heaviest = int(self.batch.max())
-        asked = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
-        self.shares = inclusion_shares(asked, model.top_k) if model.is_moe else asked
-        self.uniform = expert_load is None
-        self.capped = int((asked > self.shares * (1 + 1e-9)).sum())
-        self.remote: list[float] = []
->>>>>>> 730964b (Place experts under rules, with weights, and bounds free of symmetry)
 
 def _result(worked: Stages, before: Stages | None, time: str, *, uniform: bool, capped: int) -> Step:
     times, parts = _times(worked), worked.all_parts
@@ -312,53 +292,8 @@ def _assumptions(worked: Stages, uniform: bool, capped: int) -> tuple[str, ...]:
         said.append(
             f"a piece of {work.chunk} tokens in the middle of a prompt of {work.prompt_tokens} on every replica"
         )
-<<<<<<< HEAD
     if work.draft:
         said.append(
             f"{work.emitted:.4g} tokens per pass: {work.draft} guessed, each right with chance {work.acceptance}"
-=======
-        if self.capped:
-            cap = f"1/top_k = 1/{self.model.top_k}"
-            return (*said, f"{self.capped} expert loads above {cap} are capped: a token goes to an expert once")
-        return said
-
-    def _stage_parts(self, s: int) -> list[Part]:
-        layers = [int(i) for i in np.flatnonzero(self.plan.layer_stage == s)]
-        head = s == self.layout.pp - 1
-        parts = local_parts(self.model, self.workload, self.chip, self.heaviest, layers, head=head)
-        moe = [i for i in layers if self.model.moe_layer_mask[i]]
-        return parts + (self._experts(s, moe) if moe else [])
-
-    def _experts(self, s: int, moe_layers: list[int]) -> list[Part]:
-        """Dispatch, experts and combine of a stage's MoE layers; layers placed alike are worked out once."""
-        number = np.cumsum(self.model.moe_layer_mask) - 1
-        kinds: dict[bytes, list[int]] = {}
-        for layer in (int(number[i]) for i in moe_layers):
-            key = (
-                self.plan.slot_rank[layer].tobytes()
-                + self.plan.slot_expert[layer].tobytes()
-                + self.slot_share[layer].tobytes()
-                + self.shares[layer].tobytes()
-            )
-            kinds.setdefault(key, []).append(layer)
-        found = [(len(alike), self._expert_layer(s, alike[0])) for alike in kinds.values()]
-        self.remote += [remote for count, (_, remote) in found for _ in range(count)]
-        return [sum_parts([times(parts[i], count) for count, (parts, _) in found]) for i in range(3)]
-
-    def _expert_layer(self, s: int, layer: int) -> tuple[list[Part], float]:
-        work, model, ep = self.workload, self.model, self.layout.ep
-        expert, rank = self.plan.slot_expert[layer], self.plan.slot_rank[layer]
-        share = self.shares[layer][expert] * self.slot_share[layer]
-        per_rank = np.bincount(rank, weights=share, minlength=ep)
-        copies, width = self.batch.astype(np.float64) * model.top_k, float(model.hidden_size)
-        dispatch, remote = self._all_to_all(s, Outer(copies, per_rank * width * dtype_bytes(work.dispatch_dtype)))
-        combine, _ = self._all_to_all(s, Outer(per_rank * width * dtype_bytes(work.combine_dtype), copies))
-        held = np.bincount(rank, minlength=ep).astype(float)
-        hit = experts_hit(expert, rank, share, model.top_k, float(self.batch.sum()), ep)
-        experts = expert_part(model, work, self.chip, copies.sum() * per_rank, held, hit)
-        wires = (
-            Part("dispatch", dispatch, network_seconds=dispatch),
-            Part("combine", combine, network_seconds=combine),
->>>>>>> 730964b (Place experts under rules, with weights, and bounds free of symmetry)
         )
     return tuple(said)
