@@ -35,7 +35,7 @@ _EXACT = 1200
 _WORK = 2000
 #: What is aimed at inside the balance: part of its slack that a domain may use, and the load of a copy over what a GPU
 #: may have. Where GPUs cannot be levelled the next is tried.
-_AIMS = ((0.5, 0.95), (0.25, 0.9), (1.0, 1.0))
+_AIMS = ((0.5, 0.95), (0.25, 0.85), (0.25, 0.75), (0.25, 0.65), (1.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
