@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from collectives import expert_shares, plain
 from placement._experts import ExpertSolution, place_experts
+from placement._place import place
+from placement._rules import Gpus
 from placement._stages import cut_layers
 from serving import (
     ChipNumbers,
@@ -63,7 +65,7 @@ class Solution:
     layer_objective, layer_bound : (MoE layers,) float
         The same for every layer.
     methods : tuple of str
-        How each layer was solved: "milp" or "greedy".
+        How each layer was solved: "milp" or "greedy", with replicas "search".
     slowest_stage : float
         Time of the slowest pipeline stage, the least any cut of the layers has [s].
     step : Step
@@ -102,6 +104,8 @@ def solve(
     expert_load: ArrayLike | None = None,
     objective: str = "heaviest_gpu",
     layout: Layout | None = None,
+    replicas: int = 0,
+    sharing: str = "equal",
     time_limit: float | None = None,
     routing: str | Routes = "ecmp",
 ) -> Solution:
@@ -124,9 +128,13 @@ def solve(
     layout : Layout, optional
         By default ep is the largest scale-up domain (1 for a dense model) and pp the
         fewest stages that fit into HBM.
+    replicas : int, optional
+        Spare copies of experts in every layer, placed as `place` does.
+    sharing : {"equal", "weighted"}, optional
+        Whether copies of an expert get equal parts of its tokens, or any.
     time_limit : float, optional
-        For the exact solver, per layer [s]. Without it the answer does not depend on the
-        machine's speed.
+        For the exact solver, per layer, and with replicas for all layers [s]. Without it the
+        answer does not depend on the machine's speed.
     routing : str or Routes, optional
         For costing the plan.
 
@@ -154,11 +162,27 @@ def solve(
     if time_limit is not None and not (number and time_limit > 0):
         raise InputError(Fault("time_limit", time_limit, "must be above zero [s]", "Leave it out, or give seconds."))
     routes = route(graph, routing)
+    count = isinstance(replicas, int) and not isinstance(replicas, bool) and replicas >= 0
+    if not count or (replicas and not model.is_moe):
+        rule = "must be a whole number, zero or more" if model.is_moe else f"{model.name} has no experts"
+        raise InputError(Fault("replicas", replicas, rule, "Leave it out for one copy of every expert."))
     shares = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
-    cut = _cut(routes, model, workload, layout)
+    cut = _cut(routes, model, workload, layout, replicas)
     if cut is None:
-        return _infeasible(routes, model, workload, layout)
+        return _infeasible(routes, model, workload, layout, replicas)
     chosen, layer_stage, slowest = cut
+    if replicas:
+        placed = place(
+            shares, Gpus(np.full(chosen.ep, -(-(model.n_experts + replicas) // chosen.ep))),
+            replicas=replicas, sharing=sharing, time_limit=time_limit,
+        )  # fmt: skip
+        assert placed.plan is not None  # no rules, so no reason not to
+        plan = replace(placed.plan, layer_stage=layer_stage, pp=chosen.pp)
+        costed = step(routes.fabric, model, workload, layout=chosen, plan=plan, expert_load=expert_load, routing=routes)
+        return Solution(
+            plan, placed.objective, placed.bound, placed.gap, placed.status, placed.binding, chosen,
+            placed.layer_objective, placed.layer_bound, ("search",) * len(shares), slowest, costed,
+        )  # fmt: skip
     layers = _place_layers(shares, chosen.ep, time_limit)
     rank = np.stack([layer.rank for layer in layers]) if layers else np.zeros((0, 0), dtype=np.intp)
     expert = np.tile(np.arange(rank.shape[1]), (len(layers), 1))
@@ -208,28 +232,28 @@ def _place_layers(shares: Floats, ep: int, time_limit: float | None) -> list[Exp
 
 
 def _cut(
-    routes: Routes, model: Model, workload: Workload, layout: Layout | None
+    routes: Routes, model: Model, workload: Workload, layout: Layout | None, replicas: int
 ) -> tuple[Layout, Ints, float] | None:  # fmt: skip
     """Return the layout (as asked, or with the fewest stages that fit), the layers' stages and the slowest stage."""
     if layout is not None:
-        cut = _cut_for(routes, model, workload, layout)
+        cut = _cut_for(routes, model, workload, layout, replicas)
         return None if cut is None else (layout, *cut)
     ep = int(routes.fabric.domain_sizes.max()) if model.is_moe else 1
     for pp in range(1, min(model.layers, routes.fabric.n_ranks // ep) + 1):
         candidate = Layout(ep, pp=pp)
-        cut = _cut_for(routes, model, workload, candidate)
+        cut = _cut_for(routes, model, workload, candidate, replicas)
         if cut is not None:
             return (candidate, *cut)
     return None
 
 
 def _cut_for(
-    routes: Routes, model: Model, workload: Workload, layout: Layout
+    routes: Routes, model: Model, workload: Workload, layout: Layout, replicas: int
 ) -> tuple[Ints, float] | None:  # fmt: skip
     ranks = routes.fabric.group(min(layout.ep * layout.pp, routes.fabric.n_ranks))
     chip = chip_numbers(routes.fabric, ranks)
     heaviest = int(workload.batch_of(layout.ep).max())
-    held = -(-model.n_experts // layout.ep) if model.is_moe else 0
+    held = -(-(model.n_experts + replicas) // layout.ep) if model.is_moe else 0
     seconds, n_bytes = [], []
     for i in range(model.layers):
         last = i == model.layers - 1
@@ -251,15 +275,28 @@ def _experts_seconds(model: Model, workload: Workload, chip: ChipNumbers, held: 
     return expert_part(model, workload, chip, np.array([ours]), np.array([here]), np.array([hit])).seconds
 
 
-def _infeasible(routes: Routes, model: Model, workload: Workload, layout: Layout | None) -> Solution:
-    """Name what does not fit, for the layout asked for or the one with most stages."""
+def _infeasible(
+    routes: Routes, model: Model, workload: Workload, layout: Layout | None, replicas: int
+) -> Solution:  # fmt: skip
+    """Name what does not fit, by how much, and the machine that would hold it; as asked or with most stages."""
     ep = int(routes.fabric.domain_sizes.max()) if model.is_moe else 1
     tried = layout or Layout(ep, pp=max(1, min(model.layers, routes.fabric.n_ranks // ep)))
-    costed = step(routes.fabric, model, workload, layout=tried, routing=routes)
-    need, room = (format_quantity(n, "bytes") for n in (costed.memory_per_gpu, costed.memory_usable))
-    why = f"{need} per GPU needed, {room} usable at EP {tried.ep}, PP {tried.pp}"
+    plan = PlacementPlan.contiguous(model.n_experts, model.moe_layer_mask, tried)
+    if replicas:
+        slots = np.arange(tried.ep * -(-(model.n_experts + replicas) // tried.ep))
+        rows = (model.n_moe_layers, 1)
+        rank = np.tile(slots % tried.ep, rows)
+        plan = replace(plan, slot_expert=np.tile(slots % model.n_experts, rows), slot_rank=rank)
+    costed = step(routes.fabric, model, workload, layout=tried, plan=plan, routing=routes)
+    over = costed.memory_per_gpu - costed.memory_usable
+    need, room, short = (format_quantity(n, "bytes") for n in (costed.memory_per_gpu, costed.memory_usable, over))
+    why = f"{need} per GPU needed, {room} usable at EP {tried.ep}, PP {tried.pp}: {short} too much" if over > 0 else ""
+    why = why or f"no cut of the layers into {tried.pp} stages fits into {room} per GPU"
+    stages = range(tried.pp + 1, model.layers + 1)
+    fits = next((pp for pp in stages if _cut_for(routes, model, workload, replace(tried, pp=pp), replicas)), None)
+    more = f"{tried.ep * fits} such GPUs would hold it, PP {fits}" if fits else "no number of stages helps"
     none = np.zeros(0)
     return Solution(
-        None, None, None, None, f"infeasible: {why}", f"HBM capacity: {why}", tried, none, none, (), 0.0,
+        None, None, None, None, f"infeasible: {why}; {more}", f"HBM capacity: {why}", tried, none, none, (), 0.0,
         replace(costed, fits=False),
     )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from collectives import experts_in_order
 from serving._layout import Layout
@@ -18,6 +18,9 @@ __all__ = ["PlacementPlan", "plan_for", "require_plan", "require_records"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+
+#: What a saved plan says it is.
+SCHEMA = "placement-plan/1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +37,8 @@ class PlacementPlan:
         Pipeline stage of every layer, ascending.
     ep, pp : int
         The layout the plan is for.
+    slot_share : (MoE layers, slots) float, optional
+        Part of its expert's tokens that a slot gets; without it copies share equally.
     """
 
     slot_expert: Ints
@@ -41,18 +46,102 @@ class PlacementPlan:
     layer_stage: Ints
     ep: int
     pp: int
+    slot_share: Floats | None = None
 
     def __repr__(self) -> str:
         layers, slots = self.slot_expert.shape
         layout = f"{self.ep} GPUs, {len(self.layer_stage)} layers in {self.pp} stages"
         return f"PlacementPlan({layers} MoE layers x {slots} experts on {layout})"
 
+    @property
+    def phy2log(self) -> Ints:
+        """Expert of every slot, GPU after GPU, as EPLB numbers them: (MoE layers, slots)."""
+        return np.take_along_axis(self.slot_expert, self._order, 1)
+
+    @property
+    def logcnt(self) -> Ints:
+        """Copies of every expert: (MoE layers, experts)."""
+        n = int(self.slot_expert.max(initial=-1)) + 1
+        return np.array([np.bincount(row, minlength=n) for row in self.slot_expert]).reshape(len(self.slot_expert), n)
+
+    @property
+    def log2phy(self) -> Ints:
+        """Slots of every expert, numbered as in phy2log, -1 beyond its copies: (MoE layers, experts, most copies)."""
+        phy2log, count = self.phy2log, self.logcnt
+        order = np.argsort(phy2log, axis=1, kind="stable")
+        expert = np.take_along_axis(phy2log, order, 1)
+        place = np.arange(expert.shape[1]) - np.take_along_axis(np.cumsum(count, axis=1) - count, expert, 1)
+        table = np.full((*count.shape, int(count.max(initial=0))), -1, dtype=np.intp)
+        table[np.arange(len(table))[:, None], expert, place] = order
+        return table
+
+    @property
+    def shares(self) -> Floats:
+        """Part of its expert's tokens that each slot gets: (MoE layers, slots)."""
+        if self.slot_share is not None:
+            return self.slot_share
+        return 1 / np.take_along_axis(self.logcnt, self.slot_expert, 1)
+
+    def gpu_load(self, expert_load: ArrayLike) -> Floats:
+        """Return the load of every GPU: (MoE layers, ep).
+
+        Parameters
+        ----------
+        expert_load : (experts,) or (MoE layers, experts) array
+            In any unit.
+
+        Examples
+        --------
+        >>> PlacementPlan.contiguous(4, (True,), Layout(ep=2)).gpu_load([4, 3, 2, 1]).tolist()
+        [[7.0, 3.0]]
+        """
+        load = np.asarray(expert_load, dtype=np.float64)
+        load = np.broadcast_to(load, (len(self.slot_expert), load.shape[-1]))
+        of_slot = np.take_along_axis(load, self.slot_expert, 1) * self.shares
+        both = zip(self.slot_rank, of_slot, strict=True)
+        return np.array([np.bincount(rank, part, minlength=self.ep) for rank, part in both]).reshape(len(load), self.ep)
+
+    @property
+    def _order(self) -> Ints:
+        return np.argsort(self.slot_rank, axis=1, kind="stable")
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+        """Return plain JSON values; `from_dict` reads them back."""
         return {
-            "ep": self.ep, "pp": self.pp, "slot_expert": self.slot_expert.tolist(),
+            "schema": SCHEMA, "ep": self.ep, "pp": self.pp, "slot_expert": self.slot_expert.tolist(),
             "slot_rank": self.slot_rank.tolist(), "layer_stage": self.layer_stage.tolist(),
+            "slot_share": None if self.slot_share is None else self.slot_share.tolist(),
         }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, plan: dict[str, Any]) -> PlacementPlan:
+        """Return the plan that `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            Another schema, or arrays that do not belong together.
+
+        Examples
+        --------
+        >>> plan = PlacementPlan.contiguous(8, (True, True), Layout(ep=4))
+        >>> PlacementPlan.from_dict(plan.to_dict()).gpu_load([1] * 8).tolist()
+        [[2.0, 2.0, 2.0, 2.0], [2.0, 2.0, 2.0, 2.0]]
+        """
+        schema = plan.get("schema") if isinstance(plan, dict) else None
+        if schema != SCHEMA:
+            raise InputError(Fault("plan.schema", schema, f"must be {SCHEMA!r}", "Save the plan with this version."))
+        try:
+            expert, rank, stage = (
+                np.array(plan[name], dtype=np.intp) for name in ("slot_expert", "slot_rank", "layer_stage")
+            )
+            share = None if plan["slot_share"] is None else np.array(plan["slot_share"], dtype=np.float64)
+            found = cls(expert, rank, stage, int(plan["ep"]), int(plan["pp"]), share)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(Fault("plan", str(error), "is not what was saved", "Save the plan again.")) from None
+        if expert.ndim != 2 or expert.shape != rank.shape or (share is not None and share.shape != rank.shape):
+            raise InputError(Fault("plan", expert.shape, "has slots of unequal shapes", "Save the plan again."))
+        return found
 
     @classmethod
     def contiguous(cls, n_experts: int, mask: tuple[bool, ...], layout: Layout) -> PlacementPlan:
@@ -134,8 +223,19 @@ def require_plan(plan: PlacementPlan, model: Model, layout: Layout) -> None:
         faults.append(
             Fault("plan", repr(plan), "leaves an expert without a slot", "Give every expert of every layer a slot.")
         )
+    elif plan.slot_share is not None and not _shares_sum(plan, model.n_experts):
+        rule = "has shares that are negative or do not sum to one over an expert's copies"
+        faults.append(Fault("plan.slot_share", "array", rule, "Leave it out for equal shares."))
     if faults:
         raise InputError(*faults)
+
+
+def _shares_sum(plan: PlacementPlan, n_experts: int) -> bool:
+    share = plan.shares
+    if share.shape != plan.slot_expert.shape or not (share >= 0).all():
+        return False
+    sums = [np.bincount(e, s, minlength=n_experts) for e, s in zip(plan.slot_expert, share, strict=True)]
+    return bool(np.allclose(sums, 1.0, rtol=0, atol=1e-6))
 
 
 def require_records(model: object, workload: object, layout: object = None, plan: object = None) -> None:

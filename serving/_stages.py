@@ -119,6 +119,11 @@ class Stages:
         return found + (self._drafting(s) if head and self.workload.draft else [])
 
     @cached_property
+    def slot_share(self) -> Floats:
+        """Return the part of its expert's tokens that every slot gets."""
+        return self.plan.shares
+
+    @cached_property
     def kinds(self) -> list[list[tuple[list[int], ExpertLayer]]]:
         """Each stage's MoE layers, those placed and loaded alike together and worked out once."""
         return [self._kinds(s) for s in range(self.layout.pp)]
@@ -128,7 +133,8 @@ class Stages:
         for i in self.layers[s]:
             if self.model.moe_layer_mask[i]:
                 layer = int(self.moe_number[i])
-                rows = (self.plan.slot_rank[layer], self.plan.slot_expert[layer], self.shares[layer])
+                plan = self.plan
+                rows = (plan.slot_rank[layer], plan.slot_expert[layer], self.slot_share[layer], self.shares[layer])
                 alike.setdefault(b"".join(row.tobytes() for row in rows), []).append(i)
         return [(which, self._expert_layer(s, which[0])) for which in alike.values()]
 
@@ -140,7 +146,7 @@ class Stages:
         """Work out one MoE layer; every `ep` neighbours of the stage are a group that holds all experts."""
         work, model, ep = self.workload, self.model, self.layout.ep
         expert, rank = (rows[self.moe_number[i]] for rows in (self.plan.slot_expert, self.plan.slot_rank))
-        share = (self.shares[self.moe_number[i]] / np.bincount(expert, minlength=model.n_experts))[expert]
+        share = self.shares[self.moe_number[i]][expert] * self.slot_share[self.moe_number[i]]
         per_rank = np.bincount(rank, weights=share, minlength=ep)
         sent = (self.tokens if tokens is None else tokens).reshape(-1, ep)
         copies, width = sent * model.top_k, float(model.expert_hidden_size)

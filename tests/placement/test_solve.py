@@ -217,3 +217,34 @@ def test_more_stages_than_layers_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         solve(design="gb200-nvl72", layout=Layout(1, pp=33))
     assert [fault.place for fault in caught.value.faults] == ["layout.pp"]
+
+
+def test_spare_copies_are_placed_held_and_costed() -> None:
+    """Two more copies per GPU: more memory, a lighter heaviest GPU, and the step of the plan itself."""
+    model, rack = serving.load_model("mixtral-8x7b"), topo.load("hgx-h100-8")
+    load = np.array([9, 6, 4, 3, 2, 1, 1, 1])
+    plain, spare = (placement.solve(rack, model, SMALL, expert_load=load, layout=Layout(8), replicas=r) for r in (0, 8))
+    assert spare.plan is not None
+    assert plain.objective is not None
+    assert spare.objective is not None
+    assert spare.plan.slot_expert.shape == (model.n_moe_layers, 16)
+    assert spare.objective < plain.objective
+    assert spare.objective == pytest.approx((spare.plan.gpu_load(load).max(axis=1) / (27 / 8)).mean())
+    assert spare.step.memory_per_gpu - plain.step.memory_per_gpu == pytest.approx(
+        model.n_moe_layers * model.expert_bytes, rel=1e-9
+    )
+    with pytest.raises(InputError, match="replicas"):
+        placement.solve(rack, model, SMALL, replicas=-1)
+
+
+def test_what_does_not_fit_says_by_how_much_and_what_would_hold_it() -> None:
+    """A second expert on every GPU of eight is too much for Mixtral 8x22B; two stages on sixteen hold it."""
+    model, rack = serving.load_model("mixtral-8x22b"), topo.load("hgx-h100-8")
+    found = placement.solve(rack, model, SMALL, layout=Layout(8), replicas=8)
+    assert found.plan is None
+    step = found.step
+    assert step.memory_per_gpu > step.memory_usable
+    assert f"{(step.memory_per_gpu - step.memory_usable) / 1e9:.3f} GB too much" in found.status
+    assert "16 such GPUs would hold it, PP 2" in found.status
+    two = placement.solve(topo.load("hgx-h100-8", 2), model, SMALL, layout=Layout(8, pp=2), replicas=8)
+    assert two.plan is not None

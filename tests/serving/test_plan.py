@@ -47,5 +47,13 @@ def test_the_plain_plan_is_whole_and_as_equal_as_it_divides(experts: int, ep: in
 def test_a_plan_is_plain_json() -> None:
     plan = PlacementPlan.contiguous(4, (False, True), Layout(2, pp=2))
     row = json.loads(json.dumps(plan.to_dict()))
-    assert row == {"ep": 2, "pp": 2, "slot_expert": [[0, 1, 2, 3]], "slot_rank": [[0, 0, 1, 1]], "layer_stage": [0, 1]}
+    assert row == {
+        "schema": "placement-plan/1",
+        "slot_share": None,
+        "ep": 2,
+        "pp": 2,
+        "slot_expert": [[0, 1, 2, 3]],
+        "slot_rank": [[0, 0, 1, 1]],
+        "layer_stage": [0, 1],
+    }
     assert repr(plan) == "PlacementPlan(1 MoE layers x 4 experts on 2 GPUs, 2 layers in 2 stages)"

@@ -1,0 +1,310 @@
+"""Which GPUs hold copies of which experts? The heaviest GPU as light as can be, with a proof how light that is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collectives import plain
+from placement._certificates import copies_bound, least_heaviest, ruled_bound
+from placement._exchanges import Seats
+from placement._moves import Layer, layer_of
+from placement._pairs import paired
+from placement._rebalance import loads_of
+from placement._rules import Allowed, Gpus, Rules, allowed, seated
+from placement._search import search
+from placement._start import even_slots, start
+from serving import PlacementPlan
+from topo import Fault, InputError, suggest
+
+__all__ = ["SHARINGS", "ExpertPlacement", "place"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: How copies of an expert share its tokens.
+SHARINGS = ("equal", "weighted")
+#: Gap that ends the search, and what it may look at in a layer: both are deterministic, the clock is not.
+GAP, WORK = 5e-4, {"equal": 6000, "weighted": 9000}
+#: Searches of a layer: what they try by chance, and their part of the work.
+_CHANCES = ((12345, 0.7), (1, 0.15), (2, 0.15))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpertPlacement:
+    """A placement of experts, and how good it is at least.
+
+    Attributes
+    ----------
+    plan : PlacementPlan or None
+        Slots, their GPUs, and under weighted sharing their shares; None when infeasible.
+    gpu_load : (layers, gpus) float
+        Load over speed of every GPU, over the mean: 1 is level.
+    objective, bound, gap : float or None
+        Heaviest GPU over the mean, averaged over layers; what no placement is below; and
+        objective / bound - 1.
+    status : str
+        "optimal", "feasible" or "infeasible", and why.
+    binding : str
+        What keeps the objective from falling.
+    layer_objective, layer_bound : (layers,) float
+        The same for every layer.
+    layer_binding : tuple of str
+        What each layer's bound comes from.
+    """
+
+    plan: PlacementPlan | None
+    gpu_load: Floats
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    status: str
+    binding: str
+    layer_objective: Floats
+    layer_bound: Floats
+    layer_binding: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        if self.objective is None:
+            return f"ExpertPlacement({self.status})"
+        reached = f"max/mean load {self.objective:.4f}, bound {self.bound:.4f}"
+        return f"ExpertPlacement({self.status}; {reached}; {self.binding})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, field names as keys."""
+        whole: dict[str, Any] = plain(self, leave_out=("plan",))
+        return whole | {"plan": self.plan.to_dict() if self.plan else None}
+
+
+def place(
+    load: ArrayLike,
+    gpus: int | Gpus,
+    *,
+    replicas: int = 0,
+    sharing: str = "equal",
+    rules: Rules | None = None,
+    gap: float = GAP,
+    work: int | None = None,
+    time_limit: float | None = None,
+) -> ExpertPlacement:
+    """Place experts and spare copies on GPUs so that the heaviest GPU is light.
+
+    A quick start for all layers at once, then exchanges, other spare copies and other
+    shares layer by layer, and a bound that no placement beats.
+
+    Parameters
+    ----------
+    load : (experts,), (layers, experts) or (steps, layers, experts) array
+        Tokens of every expert, in any unit; those of several steps are added up. A layer
+        without any counts as uniform.
+    gpus : int or Gpus
+        Alike GPUs with as many slots as are needed, or what each is.
+    replicas : int, optional
+        Spare copies beyond one of each expert.
+    sharing : {"equal", "weighted"}, optional
+        Whether copies of an expert get equal parts of its tokens, or any.
+    rules : Rules, optional
+        What the placement must keep to.
+    gap : float, optional
+        objective / bound - 1 at which a layer is good enough.
+    work : int, optional
+        Looks of a layer's heaviest GPU at all others; by default 6000, and 9000 where
+        shares are weighted.
+    time_limit : float, optional
+        For all layers [s]. Without it the answer does not depend on the machine's speed.
+
+    Returns
+    -------
+    ExpertPlacement
+        Infeasible is a status that names the rule.
+
+    Raises
+    ------
+    InputError
+        Loads that are no numbers, fewer slots than copies, unknown names.
+
+    Examples
+    --------
+    >>> place([[4.0, 3.0, 2.0, 1.0]], 2).objective
+    1.0
+    >>> place([[6.0, 1.0, 3.0]], 2, replicas=1, sharing="weighted", work=50).gpu_load.round(6).tolist()
+    [[1.0, 1.0]]
+    """
+    whole, machine, rules = _require(load, gpus, replicas, sharing, rules or Rules(), gap, work, time_limit)
+    work = WORK[sharing] if work is None else work
+    loads, layer = np.unique(whole, axis=0, return_inverse=True)  # alike layers are placed once, and alike
+    until = None if time_limit is None else time.perf_counter() + time_limit
+    copies = loads.shape[1] + replicas
+    if rules.given:
+        free = [allowed(row, machine, rules, copies) for row in loads]
+        refused = next((f for f in free if isinstance(f, str)), None)
+        if refused is not None:
+            return _infeasible(refused)
+        layers = [_ruled(row, f, machine, copies) for row, f in zip(loads, free, strict=True) if isinstance(f, Allowed)]
+        fewest = min(int(each.layer.copies.sum()) for each in layers)
+        if fewest < copies:
+            return _infeasible(f"the rules leave slots for {fewest - loads.shape[1]} of {replicas} spare copies")
+    else:
+        layers = _quick(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
+    found = [_solved(each, machine, copies, sharing, gap, work, until) for each in layers]
+    return _answer(whole, machine, [found[i] for i in layer.ravel()])
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A layer as it is placed so far, the expert of every piece, and whether any rule holds."""
+
+    layer: Layer
+    expert: Ints
+    ruled: bool
+
+
+@dataclass(frozen=True)
+class _Found:
+    task: _Task
+    bound: float
+    why: str
+    stopped: bool
+
+
+def _quick(loads: Floats, seats: Seats, machine: Gpus) -> list[_Task]:
+    n = loads.shape[1]
+    return [
+        _Task(layer_of(row, expert, count, machine.slots, machine.speed), np.arange(n), False)
+        for row, expert, count in zip(loads, seats.expert, seats.count, strict=True)
+    ]
+
+
+def _ruled(load: Floats, free: Allowed, machine: Gpus, copies: int) -> _Task:
+    pieces = load[free.expert] * free.part
+    expert, count, held = seated(pieces, free, machine, copies)
+    layer = layer_of(pieces, expert, count, machine.slots, machine.speed)
+    layer.held[:] = held
+    layer.may[:-1] = free.may
+    return _Task(layer, free.expert, True)
+
+
+def _solved(
+    task: _Task, machine: Gpus, copies: int, sharing: str, gap: float, work: int, until: float | None
+) -> _Found:  # fmt: skip
+    """Search, prove, and search on where the proof leaves a gap."""
+    load = task.layer.load[:-1]
+    bound, why = least_heaviest(load, copies, machine.slots, machine.speed)
+    if task.ruled:
+        tighter = ruled_bound(load, task.layer.may[:-1], machine.speed)
+        bound, why = (tighter, "the rules") if tighter > bound * (1 + 1e-9) else (bound, why)
+    alike = sharing == "equal" and not task.ruled and len(set(machine.speed)) == 1
+    if alike and (machine.slots == 2).all() and copies == 2 * len(machine.slots):
+        seats = paired(load, task.layer.copies[:-1], len(machine.slots), work // 100)
+        pairs = layer_of(load, seats.expert[0], seats.count[0], machine.slots, machine.speed)
+        if pairs.share.sum(axis=1).max() < task.layer.share.sum(axis=1).max():
+            task = replace(task, layer=pairs)
+    best = float((task.layer.share.sum(axis=1) / machine.speed).max())
+    stopped = until is not None and time.perf_counter() > until
+    if best > bound * (1 + gap) and not stopped:
+        best, layer = _searched(task.layer, bound * (1 + 0.6 * gap), work, sharing == "weighted")
+        task = replace(task, layer=layer)
+        stopped = until is not None and time.perf_counter() > until
+    if best > bound * (1 + gap) and alike and not stopped:
+        slots = machine.slots[machine.slots > 0]
+        proven = copies_bound(load, copies, len(slots), int(slots.max()), bound, best, gap)
+        if proven > bound:
+            bound, why = proven, "whole copies in whole slots"
+    return _Found(task, min(bound, best), why, stopped)
+
+
+def _searched(start: Layer, goal: float, work: int, weighted: bool) -> tuple[float, Layer]:
+    """Search from the start by several chances and return the best."""
+    best, found = np.inf, start
+    for seed, part in _CHANCES:
+        layer = start._replace(expert=start.expert.copy(), share=start.share.copy(), copies=start.copies.copy())
+        heavy = search(layer, goal, int(work * part), weighted, seed)
+        if heavy < best:
+            best, found = heavy, layer
+        if best <= goal:
+            break
+    return best, found
+
+
+def _infeasible(why: str) -> ExpertPlacement:
+    none = np.zeros(0)
+    return ExpertPlacement(None, np.zeros((0, 0)), None, None, None, f"infeasible: {why}", why, none, none, ())
+
+
+def _answer(loads: Floats, machine: Gpus, found: list[_Found]) -> ExpertPlacement:
+    """Put layers together in one plan, and weigh it again from the plan alone."""
+    expert, rank, share = (np.array(part) for part in zip(*(_slots(each.task) for each in found), strict=True))
+    stage = np.zeros(len(loads), dtype=np.intp)
+    plan = PlacementPlan(expert, rank, stage, len(machine.slots), 1)
+    if not np.allclose(share, plan.shares, rtol=1e-9, atol=0):
+        plan = replace(plan, slot_share=share)
+    weight = plan.gpu_load(loads) / machine.speed
+    mean = loads.sum(axis=1) / machine.speed[machine.slots > 0].sum()
+    heavy = weight.max(axis=1) / mean
+    bound = np.minimum(np.array([each.bound for each in found]) / mean, heavy)
+    objective, least = float(heavy.mean()), float(bound.mean())
+    gap, worst = objective / least - 1, found[int(np.argmax(heavy))]
+    stopped = sum(each.stopped for each in found)
+    status = "optimal" if gap <= 1e-9 else f"feasible, within {100 * gap:.3g} % of any other"
+    return ExpertPlacement(
+        plan, weight / mean[:, None], objective, least, gap,
+        status + (f"; the clock stopped {stopped} of {len(found)} layers" if stopped else ""),
+        worst.why, heavy, bound, tuple(each.why for each in found),
+    )  # fmt: skip
+
+
+def _slots(task: _Task) -> tuple[Ints, Ints, Floats]:
+    """Return expert, GPU and part of the expert's tokens of every copy, GPU after GPU, the heaviest first."""
+    a, n = task.layer, len(task.layer.load) - 1
+    gpu, seat = np.nonzero(a.expert < n)
+    order = np.lexsort((-a.share[gpu, seat], gpu))
+    gpu, seat = gpu[order], seat[order]
+    piece, load = a.expert[gpu, seat], a.share[gpu, seat]
+    expert = task.expert[piece]
+    whole = np.bincount(task.expert, a.load[:-1])[expert]
+    many = np.bincount(task.expert, a.copies[:-1])[expert]
+    return expert, gpu, np.where(whole > 0, load / np.where(whole > 0, whole, 1.0), 1 / many)
+
+
+def _require(
+    load: ArrayLike, gpus: int | Gpus, replicas: int, sharing: str, rules: Rules, gap: float, work: int | None,
+    time_limit: float | None,
+) -> tuple[Floats, Gpus, Rules]:  # fmt: skip
+    """Refuse what cannot be; return loads by layer, the machine and the rules."""
+    raw = np.asarray(load, dtype=np.float64) if np.ndim(load) in (1, 3) else load
+    loads = loads_of(raw if np.ndim(raw) == 2 else np.sum(raw, axis=0) if np.ndim(raw) == 3 else [raw], "load")
+    faults = [
+        Fault(name, value, f"must be {rule}", "Correct it.")
+        for name, value, fits, rule in (
+            ("replicas", replicas, _whole(replicas, 0), "a whole number, zero or more"),
+            ("work", work, work is None or _whole(work, 0), "a whole number, zero or more"),
+            ("gap", gap, _above(gap), "a number above zero"),
+            ("time_limit", time_limit, time_limit is None or _above(time_limit), "above zero [s]"),
+        )
+        if not fits
+    ]
+    if sharing not in SHARINGS:
+        faults.append(Fault("sharing", sharing, "is not known", suggest(str(sharing), SHARINGS)))
+    if not isinstance(gpus, Gpus) and not _whole(gpus, 1):
+        faults.append(Fault("gpus", gpus, "must be a whole number, one or more, or placement.Gpus", "Give 72."))
+    if faults:
+        raise InputError(*faults)
+    copies = loads.shape[1] + replicas
+    machine = gpus if isinstance(gpus, Gpus) else Gpus(even_slots(copies, gpus))
+    rules.require(loads.shape[1], machine)
+    if machine.slots.sum() < copies:
+        rule = f"are {int(machine.slots.sum())} in all, fewer than the {copies} copies"
+        raise InputError(Fault("gpus.slots", "array", rule, "Give more slots, or fewer replicas."))
+    return loads, machine, rules
+
+
+def _whole(value: object, least: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
+
+
+def _above(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < np.inf

@@ -1,0 +1,103 @@
+"""Do few tokens cross, and no fewer than the bound says? Small cases by trying everything."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from placement import AcrossPlacement, Gpus, place_across
+from topo import InputError
+
+from .expert_loads import loads
+
+TWO = Gpus([3] * 4, domain=[0, 0, 1, 1])
+
+
+def crossing_of(found: AcrossPlacement, sources: NDArray[np.float64], gpus: Gpus, layer: int = 0) -> float:
+    """Count again, token by token: it crosses where its domain has no copy."""
+    assert found.plan is not None
+    crossed = 0.0
+    for d, e in product(range(sources.shape[0]), range(sources.shape[1])):
+        gpus_with = found.plan.slot_rank[layer][found.plan.slot_expert[layer] == e]
+        if d not in gpus.domain[gpus_with]:
+            crossed += sources[d, e]
+    return crossed / sources.sum()
+
+
+def least_crossing(sources: NDArray[np.float64], slots: int, copies: int) -> float:
+    """Of all choices of domains with slots for them, whatever the balance."""
+    least = np.inf
+    for choice in product([(1, 0), (0, 1), (1, 1)], repeat=sources.shape[1]):
+        held = np.array(choice).T
+        if held.sum() <= copies and (held.sum(axis=1) <= slots).all():
+            least = min(least, sources[held == 0].sum() / sources.sum())
+    return least
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=4, max_size=6), st.integers(0, 4))
+def test_small_cases_are_solved_exactly(columns: list[tuple[int, int]], replicas: int) -> None:
+    sources = np.array(columns, dtype=float).T
+    found = place_across(sources, TWO, replicas=replicas, balance=50.0, work=5)
+    best = least_crossing(sources, 6, len(columns) + replicas)
+    assert found.crossing[0] == pytest.approx(crossing_of(found, sources, TWO))
+    assert found.crossing[0] <= best + 2e-3
+    assert found.bound[0] <= best + 1e-9
+
+
+def test_the_heaviest_experts_are_in_both_domains() -> None:
+    """Asked for alike from both, a copy in both saves half of an expert's tokens: the 4 heaviest of 16 save most."""
+    load = np.sort(loads(16, "lognormal0.7", layers=1)[0])[::-1]
+    gpus = Gpus([5] * 4, domain=[0, 0, 1, 1])
+    found = place_across(np.tile(load / 2, (2, 1)), gpus, replicas=4, balance=1.2, work=100)
+    assert found.crossing[0] == pytest.approx(load[4:].sum() / 2 / load.sum(), rel=5e-3)
+    assert found.layer_objective[0] <= 1.2
+
+
+def test_balance_is_kept_at_the_cost_of_crossing() -> None:
+    """All tokens come from domain 0, whose GPUs may take half of them."""
+    sources = np.vstack([np.ones(8), np.zeros(8)])
+    gpus = Gpus([4] * 2, domain=[0, 1])
+    found = place_across(sources, gpus, balance=1.01, work=10)
+    assert found.crossing[0] == pytest.approx(0.5)
+    assert found.bound[0] == pytest.approx(0.5, abs=6e-3)
+    assert found.layer_objective[0] == pytest.approx(1.0)
+
+
+def test_many_domains_are_rounded_and_bounded() -> None:
+    """Eight domains of two GPUs, 192 experts that get 60 % of their tokens from a home: there, 35 % cross."""
+    load = loads(192, "lognormal0.7", layers=1)[0]
+    home = np.random.default_rng(5).integers(0, 8, 192)
+    sources = 0.4 * load / 8 + 0.6 * load * (home == np.arange(8)[:, None])
+    gpus = Gpus([13] * 16, domain=np.repeat(np.arange(8), 2))
+    found = place_across(sources, gpus, replicas=16, balance=1.05, work=0)
+    assert found.crossing[0] == pytest.approx(crossing_of(found, sources, gpus))
+    assert 0.3 < found.bound[0] < 0.35
+    assert found.bound[0] <= found.crossing[0] < 0.45
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"sources": np.ones((3, 4))}, "row for each domain"),
+        ({"sources": [[1.0, np.inf], [1.0, 1.0]]}, "finite"),
+        ({"sources": np.ones((2, 13))}, "fewer than the 13 copies"),
+        ({"balance": 1.0}, "balance"),
+        ({"replicas": -1}, "replicas"),
+    ],
+)
+def test_bad_input_is_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        place_across(**({"sources": np.ones((2, 4)), "gpus": TWO} | arguments))
+
+
+def test_a_balance_that_cannot_be_is_infeasible() -> None:
+    found = place_across(np.array([[9.0, 1.0], [9.0, 1.0]]), Gpus([1, 1], domain=[0, 1]), balance=1.01)
+    assert found.plan is None
+    assert "within 1.01 of the mean" in found.status

@@ -1,0 +1,89 @@
+"""Is what is called a bound one? No placement of small layers, all of them tried, is below it."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placement._certificates import copies_bound, least_heaviest, ruled_bound
+
+
+def counts(n: int, copies: int, most: int) -> list[tuple[int, ...]]:
+    return [c for c in product(range(1, most + 1), repeat=n) if sum(c) == copies]
+
+
+def best_of_all(load: list[float], copies: int, gpus: int, slots: int) -> float:
+    """Lightest heaviest GPU of all placements with equal shares and no expert twice on a GPU."""
+    least = np.inf
+    for count in counts(len(load), copies, gpus):
+        share = [x / c for x, c in zip(load, count, strict=True)]
+
+        def put(i: int, weight: tuple[float, ...], free: tuple[int, ...]) -> None:
+            nonlocal least
+            if max(weight) >= least:
+                return
+            if i == len(load):
+                least = max(weight)
+                return
+            for where in combinations(range(gpus), count[i]):  # noqa: B023
+                if all(free[g] for g in where):
+                    put(
+                        i + 1,
+                        tuple(w + share[i] * (g in where) for g, w in enumerate(weight)),  # noqa: B023
+                        tuple(f - (g in where) for g, f in enumerate(free)),
+                    )
+
+        put(0, (0.0,) * gpus, (slots,) * gpus)
+    return least
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 60).map(float), min_size=2, max_size=5), st.integers(2, 3), st.integers(2, 3), st.data())
+def test_no_small_placement_is_below_the_bounds(load: list[float], gpus: int, slots: int, data: st.DataObject) -> None:
+    copies = data.draw(st.integers(len(load), max(len(load), gpus * slots - 1)))
+    if copies > gpus * slots or copies > gpus * len(load):
+        return
+    best = best_of_all(load, copies, gpus, slots)
+    row = np.array(load)
+    floor, _ = least_heaviest(row, copies, np.full(gpus, slots), np.ones(gpus))
+    assert floor <= best * (1 + 1e-9)
+    bound = copies_bound(row, copies, gpus, slots, floor, best * 1.3, 1e-3)
+    assert floor <= bound <= best * (1 + 1e-9)
+
+
+def test_pairs_by_hand() -> None:
+    """Six copies of 6, 6, 6, 1, 1, 1 in pairs: two sixes together or 6 + 1 three times; the mean says 7 as well.
+
+    With 5 and 9 small ones of 1, 1 the three large ones need partners: 9 + 1, 9 + 1, 9 + 5 at best.
+    """
+    load = np.array([9.0, 9.0, 9.0, 5.0, 1.0, 1.0])
+    bound = copies_bound(load, 6, 3, 2, 34 / 3, 14.0, 1e-4)
+    assert bound == pytest.approx(14.0, rel=2e-4)
+
+
+def test_three_slots_by_hand() -> None:
+    """Three tens, an eight and five ones on three GPUs: 10 + 8 + 1 = 19 is the best, beside 18 the mean is no proof."""
+    load = np.array([10.0, 10.0, 10.0, 1.0, 1.0, 1.0, 1.0, 1.0, 8.0])
+    bound = copies_bound(load, 9, 3, 3, 43 / 3, 19.0, 1e-4, steps=30)
+    assert 17.5 <= bound <= 19.0
+
+
+def test_an_expert_is_as_heavy_as_its_copies_are_few() -> None:
+    assert least_heaviest(np.array([90.0, 1.0, 1.0, 1.0, 1.0]), 6, np.full(8, 1), np.ones(8))[0] == pytest.approx(45.0)
+    assert least_heaviest(np.array([90.0, 1.0]), 60, np.full(3, 20), np.ones(3))[0] == pytest.approx(91 / 3)
+
+
+def test_speeds_lower_the_bound() -> None:
+    assert least_heaviest(np.array([8.0, 4.0]), 2, np.array([1, 1, 0]), np.array([2.0, 1.0, 9.0]))[0] == pytest.approx(
+        4
+    )
+
+
+def test_rules_raise_the_bound() -> None:
+    """Three experts of 2 that may only be on one of two GPUs: 6 there."""
+    may = np.array([[True, False]] * 3 + [[True, True]])
+    assert ruled_bound(np.array([2.0, 2.0, 2.0, 1.0]), may, np.ones(2)) == pytest.approx(6.0)

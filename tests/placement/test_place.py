@@ -1,0 +1,183 @@
+"""Does a placement keep to its rules, is it what its numbers say, and no heavier than others?"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from placement import ExpertPlacement, Gpus, Rules, place
+from serving import PlacementPlan
+from topo import InputError
+
+from .eplb import heaviest, rebalance
+from .expert_loads import KINDS, loads
+
+
+def check(found: ExpertPlacement, load: NDArray[np.float64], gpus: Gpus, copies: int) -> PlacementPlan:
+    """Weigh a plan again, slot by slot, and hold it against what is said of it."""
+    plan = found.plan
+    assert plan is not None
+    assert plan.slot_expert.shape == (len(load), copies)
+    mean = load.sum(axis=1) / gpus.speed[gpus.slots > 0].sum()
+    for layer in range(len(load)):
+        weight, held, seen = np.zeros(len(gpus.slots)), np.zeros(len(gpus.slots)), np.zeros(load.shape[1])
+        for e, g, part in zip(plan.slot_expert[layer], plan.slot_rank[layer], plan.shares[layer], strict=True):
+            weight[g] += load[layer, e] * part
+            held[g] += 1
+            seen[e] += part
+        assert seen == pytest.approx(np.ones(load.shape[1]))
+        assert (held <= gpus.slots).all()
+        assert found.layer_objective[layer] == pytest.approx((weight / gpus.speed).max() / mean[layer])
+        assert len({*zip(plan.slot_expert[layer], plan.slot_rank[layer], strict=True)}) == copies  # none twice on a GPU
+    assert (found.layer_bound <= found.layer_objective).all()
+    assert found.objective == pytest.approx(found.layer_objective.mean())
+    assert found.gap == pytest.approx(found.objective / found.bound - 1)
+    return plan
+
+
+@pytest.mark.parametrize("sharing", ["equal", "weighted"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_layer_is_heavier_than_eplbs(kind: str, sharing: str) -> None:
+    load = loads(16, kind, layers=2)
+    found = place(load, 4, replicas=4, sharing=sharing, work=60)
+    check(found, load, Gpus([5, 5, 5, 5]), 20)
+    assert (found.layer_objective <= heaviest(load, rebalance(load, 20, 1, 1, 4)[0], 4) + 1e-12).all()
+    assert found.objective < 1.02
+
+
+def test_weights_level_what_equal_shares_cannot() -> None:
+    """An expert of 6 on both of two GPUs beside 1 and 3: 3 + 1 and 3 + 3, or 4 + 1 and 2 + 3."""
+    load = np.array([[6.0, 1.0, 3.0]])
+    equal, weighted = (place(load, 2, replicas=1, sharing=sharing, work=20) for sharing in ("equal", "weighted"))
+    assert equal.layer_objective[0] == pytest.approx(6 / 5)
+    assert weighted.layer_objective[0] == pytest.approx(1.0)
+    assert equal.plan is not None
+    assert equal.plan.slot_share is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(0.1, 50), min_size=2, max_size=7),
+    st.lists(st.tuples(st.integers(0, 4), st.floats(0.5, 2.0)), min_size=2, max_size=4),
+    st.integers(0, 3),
+    st.sampled_from(["equal", "weighted"]),
+)
+def test_unequal_and_missing_gpus(load: list[float], gpus: list[Any], replicas: int, sharing: str) -> None:
+    slots = [s + (i == 0) * max(0, len(load) + replicas - sum(x for x, _ in gpus)) for i, (s, _) in enumerate(gpus)]
+    machine = Gpus(slots, [v for _, v in gpus])
+    if max(slots) > len(load):
+        return
+    found = place(load, machine, replicas=replicas, sharing=sharing, work=20)
+    check(found, np.array([load]), machine, len(load) + replicas)
+
+
+RACKS = Gpus([4] * 8, domain=[0] * 4 + [1] * 4, host=[0, 0, 1, 1, 2, 2, 3, 3])
+
+
+def where(plan: PlacementPlan, expert: int, layer: int = 0) -> set[int]:
+    return {int(g) for g in plan.slot_rank[layer][plan.slot_expert[layer] == expert]}
+
+
+def test_rules_are_kept() -> None:
+    load = loads(16, "lognormal0.7", layers=2)
+    rules = Rules(pin={3: 7, 5: 0}, forbid={0: [0, 1, 2, 3], 1: [4]}, together=[[2, 8, 9], [10, 11]])
+    plan = check(place(load, RACKS, replicas=8, rules=rules, work=20), load, RACKS, 24)
+    for layer in range(2):
+        assert 7 in where(plan, 3, layer)
+        assert 0 in where(plan, 5, layer)
+        assert not where(plan, 0, layer) & {0, 1, 2, 3}
+        assert 4 not in where(plan, 1, layer)
+        for group in rules.together:
+            assert len({g // 4 for e in group for g in where(plan, e, layer)}) == 1
+
+
+@pytest.mark.parametrize(("apart", "of"), [("gpu", 1), ("host", 2), ("domain", 4)])
+def test_one_lost_leaves_a_copy_of_every_expert(apart: str, of: int) -> None:
+    load = loads(16, "powerlaw1.01", layers=1)
+    plan = check(place(load, RACKS, replicas=16, rules=Rules(apart=apart), work=20), load, RACKS, 32)
+    assert all(len({g // of for g in where(plan, e)}) > 1 for e in range(16))
+
+
+@pytest.mark.parametrize(
+    ("rules", "replicas", "named"),
+    [
+        (Rules(apart="domain"), 8, "rules.apart: 24 copies are fewer than two of each of the 16 experts"),
+        (Rules(forbid={4: range(8)}), 0, "rules.forbid"),
+        (Rules(pin=dict.fromkeys(range(5), 0)), 0, "rules.pin"),
+        (Rules(pin={1: 2}, forbid={1: [2]}), 0, "expert 1 may not be where it is pinned"),
+    ],
+)
+def test_infeasible_names_the_rule(rules: Rules, replicas: int, named: str) -> None:
+    found = place(np.ones(16), RACKS, replicas=replicas, rules=rules)
+    assert found.plan is None
+    assert found.objective is None
+    assert found.status.startswith("infeasible")
+    assert named in found.status
+
+
+def test_a_group_too_large_for_a_domain_is_named() -> None:
+    found = place(np.ones(16), Gpus([2] * 8, domain=[0] * 4 + [1] * 4), rules=Rules(together=[range(9)]))
+    assert "rules.together" in found.status
+    assert "no domain has room" in found.status
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"load": [[1.0, np.nan]]}, r"load\[0, 1\].*finite"),
+        ({"load": [[1.0, -1.0]]}, r"load\[0, 1\].*zero or more"),
+        ({"load": "abc"}, "load"),
+        ({"gpus": 0}, "gpus"),
+        ({"gpus": Gpus([1, 0])}, "fewer than the 2 copies"),
+        ({"replicas": -1}, "replicas"),
+        ({"sharing": "weight"}, "weighted"),
+        ({"gap": 0}, "gap"),
+        ({"time_limit": 0}, "time_limit"),
+        ({"rules": Rules(pin={9: 0})}, "rules.pin.*0 to 1"),
+        ({"rules": Rules(forbid={0: [5]})}, "rules.forbid.*0 to 1"),
+        ({"rules": Rules(together=[[0], [0, 1]])}, "in common"),
+        ({"rules": Rules(apart="rack")}, "apart"),
+    ],
+)
+def test_bad_input_is_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        place(**({"load": [[2.0, 1.0]], "gpus": 2} | arguments))
+
+
+@pytest.mark.parametrize("bad", [{"slots": []}, {"slots": [0, 0]}, {"slots": [1.5]}, {"slots": [1], "speed": [0.0]}])
+def test_bad_gpus_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="gpus"):
+        Gpus(**bad)
+
+
+def test_no_load_is_uniform_and_steps_add_up() -> None:
+    assert place(np.zeros((1, 8)), 4).objective == 1.0
+    history = np.random.default_rng(3).integers(0, 9, (5, 2, 8)).astype(float)
+    summed, whole = place(history, 4, work=20), place(history.sum(axis=0), 4, work=20)
+    assert summed.layer_objective.tolist() == whole.layer_objective.tolist()
+
+
+def test_the_same_answer_twice_and_the_clock_says_so() -> None:
+    load = loads(16, "zipf1", layers=2)
+    first, second = (place(load, 4, replicas=4, work=40).plan for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert (first.slot_expert == second.slot_expert).all()
+    assert (first.slot_rank == second.slot_rank).all()
+    hurried = place(load, 8, replicas=4, time_limit=1e-9)
+    assert "the clock stopped 2 of 2 layers" in hurried.status
+
+
+def test_it_is_json_and_can_be_pickled() -> None:
+    found = place(loads(16, "zipf1", layers=1), 4, replicas=4, sharing="weighted", work=20)
+    plan = PlacementPlan.from_dict(json.loads(json.dumps(found.to_dict()))["plan"])
+    assert found.plan is not None
+    assert (plan.shares == found.plan.shares).all()
+    assert repr(pickle.loads(pickle.dumps(found))) == repr(found)
