@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -25,6 +26,9 @@ _SHAPED: dict[str, tuple[str, Mapping[str, Any]]] = {"scale_up": ("shape", SHAPE
 _SAME_ON_ALL = {"radix", "oversubscription"}
 #: Keys whose defaults change numbers: filled in only with a line in `assumptions`.
 _REPORTED = ("scale_out.shape", "scale_out.radix", "scale_out.oversubscription")
+
+#: An adapter is dear to make.
+_adapter = cache(TypeAdapter)
 
 
 def design_from_mapping(
@@ -64,7 +68,7 @@ def design_from_mapping(
         table, strange = _sorted_keys(name, raw[name], file)
         faults += strange
         try:
-            found[name] = TypeAdapter(record).validate_python(table)
+            found[name] = _adapter(record).validate_python(table)
         except ValidationError as error:
             faults += [_fault(name, detail, file) for detail in error.errors()]
     faults += _rules(raw, found, file)
@@ -85,7 +89,8 @@ def slices_of(data: Mapping[str, Any]) -> Slices:
     if "slices" not in data:
         rule = "has no [slices]: it is no pod of which parts can be named"
         raise InputError(Fault("design", data["design"]["name"], rule, "Name the design alone."))
-    return TypeAdapter(Slices).validate_python(data["slices"])
+    slices: Slices = _adapter(Slices).validate_python(data["slices"])
+    return slices
 
 
 def known_keys() -> list[str]:
