@@ -244,6 +244,8 @@ def _by_link(fabric: Fabric, plan: Schedule, n_bytes: Floats) -> Proof:
     """Bound flows to and from switches: each has one link."""
     nodes = np.concatenate([fabric.ranks[plan.ranks], plan.switches])
     source, target = np.nonzero(n_bytes)
+    if not len(source):
+        return Proof()
     found = link_loads(fabric, nodes, Flows(source, target, n_bytes[source, target], len(nodes)))
     link = int(np.argmax(found.loads / fabric.bandwidth))
     cut = Cut(float(found.loads[link]), float(fabric.bandwidth[link]), fabric.link_label(link))

@@ -153,7 +153,7 @@ def _arrivals(sent: _Sent, ends: Floats) -> Floats:
 
 
 def _samples(routes: Routes) -> int:
-    return max(2, min(_SAMPLES, _CELLS // len(routes.fabric.source)) // 2 * 2)
+    return max(2, min(_SAMPLES, _CELLS // max(1, len(routes.fabric.source))) // 2 * 2)
 
 
 def _one_by_one(routes: Routes, phases: list[_Sent]) -> list[_Run]:
@@ -264,4 +264,4 @@ def _carried(runs: list[_Run], n_links: int, samples: int) -> tuple[Floats, Floa
     if since:
         times.append(now)
         rows.append(before)
-    return np.array(times), np.array(rows).reshape(-1, n_links)
+    return np.array(times), np.array(rows).reshape(len(rows), n_links)

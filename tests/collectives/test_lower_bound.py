@@ -155,6 +155,12 @@ def test_switches_that_add_up_are_bound_by_their_links() -> None:
     assert bound.seconds == pytest.approx(cost.seconds, rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["all_reduce", "broadcast", "all_gather"])
+def test_switches_that_are_sent_nothing(kind: str) -> None:
+    bound = lower_bound(boxes(1), kind, 0, algorithm="nvls")
+    assert (bound.seconds, bound.kind) == (0.0, "none")
+
+
 # --- latency ----------------------------------------------------------------------------------------------------------
 
 

@@ -247,6 +247,14 @@ def test_nothing_is_sent() -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+@pytest.mark.parametrize("barriers", [True, False])
+def test_one_rank_without_links(barriers: bool) -> None:
+    graph = nx.Graph()
+    graph.add_node("alone", kind="gpu")
+    assert collectives.simulate(graph, "all_to_all", 1e9, barriers=barriers).seconds == 0.0
+    assert collectives.bracket(graph, "all_reduce", 1e9).simulated == 0.0
+
+
 def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="needs a size"):
         collectives.simulate(four(), "all_to_all")
