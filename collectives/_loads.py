@@ -73,8 +73,8 @@ def phase_loads(routes: Routes, ranks: Ints, traffic: Traffic) -> PhaseLoads:
 def _flows(routes: Routes, ranks: Ints, part: ClassTraffic) -> _ClassFlows | ViaFlows | HashedFlows:
     """Return one class's traffic as its rule moves it."""
     routed = routes.classes[part.number]
-    if routes.hashing is not None:
-        return HashedFlows(routed, routes.hashing, ranks, part)
+    if hashing := routes.hash_of(routed):
+        return HashedFlows(routed, hashing, ranks, part)
     if routed.via is not None:
         return ViaFlows(routed, routed.via, ranks, part)
     return _ClassFlows(routed, ranks, part)

@@ -89,8 +89,8 @@ def subflows(routes: Routes, source: Ints, target: Ints, most: int) -> Subflows:
 
 def _class_walk(routes: Routes, routed: ClassRoutes, source: Ints, target: Ints, most: int) -> _Walk:
     """Return the paths of flows of one class, all at their targets."""
-    if routes.hashing is not None:
-        return _hashed(routed, routes.hashing, source, target, most)
+    if hashing := routes.hash_of(routed):
+        return _hashed(routed, hashing, source, target, most)
     flows, ones, none = np.arange(len(source)), np.ones(len(source)), np.zeros((len(source), 0), dtype=np.intp)
     goal, at = routes.fabric.ranks[target], routes.fabric.ranks[source]
     start = _Walk(flows, routed.graph.source_group[source], at, ones, none)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from topo._check import EDGE_KINDS
 from topo._errors import Fault, InputError
 from topo._marks import Marks
 
@@ -19,16 +20,22 @@ __all__ = ["by_port", "unfolded"]
 Ints = NDArray[np.intp]
 
 
-def unfolded(fabric: Fabric) -> Fabric:
-    """Return the fabric with one directed link per cable, switch planes as switches of their own."""
-    planes = _planes(fabric)
-    if not planes and (fabric.lanes == 1).all() and (fabric.marks.cables or not fabric.marks.ports):
+def unfolded(fabric: Fabric, kind: str | None = None) -> Fabric:
+    """Return the fabric with one directed link per cable, switch planes as switches of their own.
+
+    Given a kind of edge, links of others stay bundles, and switches on them folded.
+    """
+    apart = np.ones(len(fabric.lanes), dtype=bool) if kind is None else fabric.link_kind == EDGE_KINDS.index(kind)
+    lanes = np.where(apart, fabric.lanes, 1)
+    bundled = set(fabric.source[~apart].tolist()) | set(fabric.target[~apart].tolist())
+    planes = {node: lanes for node, lanes in _planes(fabric).items() if node not in bundled}
+    if not planes and (lanes == 1).all() and (fabric.marks.cables or not fabric.marks.ports):
         return fabric
     count = np.ones(len(fabric.labels), dtype=np.intp)
     count[list(planes)] = [len(lanes) for lanes in planes.values()]
     first = np.cumsum(count) - count
-    row = np.repeat(np.arange(len(fabric.source)), fabric.lanes)
-    lane = np.arange(len(row)) - np.repeat(np.cumsum(fabric.lanes) - fabric.lanes, fabric.lanes)
+    row = np.repeat(np.arange(len(fabric.source)), lanes)
+    lane = np.arange(len(row)) - np.repeat(np.cumsum(lanes) - lanes, lanes)
     tail, head = first[fabric.source[row]], first[fabric.target[row]]
     for link in np.flatnonzero(np.isin(fabric.source, list(planes)) | np.isin(fabric.target, list(planes))).tolist():
         ends = int(fabric.source[link]), int(fabric.target[link])
@@ -41,7 +48,7 @@ def unfolded(fabric: Fabric) -> Fabric:
         for node, label in enumerate(fabric.labels) for k in planes.get(node, (0,))
     ]  # fmt: skip
     wide = _with_nodes(fabric, np.repeat(np.arange(len(count)), count), tuple(names), first[fabric.ranks])
-    return _with_links(wide, row, lane, tail, head)
+    return _with_links(wide, row, lane, tail, head, apart[row])
 
 
 def by_port(fabric: Fabric) -> Fabric:
@@ -73,7 +80,8 @@ def by_port(fabric: Fabric) -> Fabric:
         if (lids := fabric.marks.lids.get(node)) and (node not in found or port in lids)
     }
     every = np.arange(len(tail))
-    return _with_links(replace(wide, marks=replace(wide.marks, lids=lids)), every, np.zeros_like(every), tail, head)
+    wide = replace(wide, marks=replace(wide.marks, lids=lids))
+    return _with_links(wide, every, np.zeros_like(every), tail, head, np.ones(len(every), dtype=bool))
 
 
 def _ports_of_ranks(fabric: Fabric) -> dict[tuple[int, int], tuple[int, int]]:
@@ -142,20 +150,23 @@ def _with_nodes(fabric: Fabric, origin: Ints, labels: tuple[str, ...], ranks: In
     )
 
 
-def _with_links(fabric: Fabric, row: Ints, lane: Ints, tail: Ints, head: Ints) -> Fabric:
-    """Return the fabric with links that are each one lane of the one they come from."""
-    marks, lanes = fabric.marks, fabric.lanes[row]
+def _with_links(fabric: Fabric, row: Ints, lane: Ints, tail: Ints, head: Ints, apart: NDArray[np.bool_]) -> Fabric:
+    """Return the fabric with links that are each one lane of the one they come from, or where not apart all of it."""
+    marks, lanes = fabric.marks, np.where(apart, fabric.lanes[row], 1)
     bandwidth = fabric.bandwidth[row] / lanes
     axis: dict[int, int] = {}
     ports: dict[int, list[tuple[int, int]]] = {}
+    parts = {link: marks.parts[old] for link, old in enumerate(row.tolist()) if old in marks.parts and not apart[link]}
     names: list[str] = []
     for link, (old, k) in enumerate(zip(row.tolist(), lane.tolist(), strict=True)):
-        if old in marks.parts:
+        if old in marks.parts and apart[link]:
             bandwidth[link] = fabric.bandwidth[old] * marks.parts[old][k]
         if old in marks.axis:
             axis[link] = marks.axis[old]
         a, b = fabric.labels[tail[link]], fabric.labels[head[link]]
-        if old in marks.ports:
+        if old in marks.ports and not apart[link]:
+            ports[link] = marks.ports[old]
+        if old in marks.ports and apart[link]:
             ports[link] = [marks.ports[old][k]]
             names.append(f"{a}[{ports[link][0][0]}] -> {b}[{ports[link][0][1]}]")
         else:
@@ -167,8 +178,8 @@ def _with_links(fabric: Fabric, row: Ints, lane: Ints, tail: Ints, head: Ints) -
         bandwidth=bandwidth,
         latency=fabric.latency[row],
         link_kind=fabric.link_kind[row],
-        lanes=np.ones(len(row), dtype=np.intp),
+        lanes=np.where(apart, 1, fabric.lanes[row]),
         marks=Marks(
-            marks.coordinates, marks.group, marks.guid, marks.lids, axis, ports, {}, tuple(names), marks.shape
+            marks.coordinates, marks.group, marks.guid, marks.lids, axis, ports, parts, tuple(names), marks.shape
         ),
     )  # fmt: skip

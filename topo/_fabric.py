@@ -192,8 +192,13 @@ class Fabric:
             return self.marks.cables[link]
         return f"{self.labels[self.source[link]]} -> {self.labels[self.target[link]]}"
 
-    def unfolded(self) -> Fabric:
+    def unfolded(self, kind: str | None = None) -> Fabric:
         """Return the fabric with one directed link per cable, switch planes as switches of their own.
+
+        Parameters
+        ----------
+        kind : str, optional
+            The kind of edge whose cables are meant; links of others stay bundles.
 
         Examples
         --------
@@ -201,7 +206,7 @@ class Fabric:
         >>> Fabric.from_graph(load("gb200-nvl72")).unfolded()
         Fabric(gb200-nvl72: 72 ranks in 1 domains, 90 nodes, 2592 directed links)
         """
-        return unfolded(self)
+        return unfolded(self, kind)
 
     def by_port(self) -> Fabric:
         """Return the fabric with every end port a rank, cable by cable; the edges of the graph state `ports`."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from topo._alike import fold_switches
+from topo._check import EDGE_KINDS
 from topo._class_routes import ClassRoutes
 from topo._classes import PATH_CLASSES, class_graph
 from topo._errors import Fault, InputError, suggest
@@ -37,6 +38,8 @@ Bools = NDArray[np.bool_]
 
 #: Ranks of which every pair may be written out.
 MOST_RANKS = 20_000
+#: The class in which flows go by hash.
+_HASHED = "scale-out"
 #: Cells (targets x edges) of a class: 4 GB of shares.
 MOST_CELLS = 500_000_000
 #: The same for a rule that cannot fold twins, which needs several such arrays.
@@ -127,6 +130,10 @@ class Routes:
         fallen = self.class_between(source, target) > 0
         return source[fallen], target[fallen]
 
+    def hash_of(self, routed: ClassRoutes) -> Hash | None:
+        """Return the hash that picks the ways of a class: that of a network, since scale-up stripes every message."""
+        return self.hashing if routed.graph.kind == _HASHED else None
+
     @property
     def asked(self) -> str | Hash | Tables:
         """What `route` was asked for, to route another topology alike."""
@@ -185,9 +192,10 @@ def route(graph: nx.Graph[str] | Fabric, rule: Routing = "ecmp") -> Routes:
         name = f"table ({rule.engine or 'engine not stated'})"
         return Routes(fabric, name, (routed,), given, walk=walk)
     name, hashing = (rule, Hash() if rule == "hash" else None) if isinstance(rule, str) else ("hash", rule)
-    fabric = given.unfolded() if RULES[name].cables else given
-    classes = tuple(_class_routes(fabric, kind, name) for kind in PATH_CLASSES)
-    notes = tuple(_unplaced_notes(fabric, name, classes))
+    fabric = given.unfolded(_HASHED if hashing else None) if RULES[name].cables else given
+    others = "ecmp" if hashing else name
+    classes = tuple(_class_routes(fabric, kind, name if kind == _HASHED else others) for kind in PATH_CLASSES)
+    notes = (*_unplaced_notes(fabric, name, classes), *(_striped_notes(fabric) if hashing else ()))
     return Routes(fabric, str(hashing or name), classes, given, hashing, notes=notes)
 
 
@@ -227,6 +235,12 @@ def _unplaced_notes(fabric: Fabric, name: str, classes: tuple[ClassRoutes, ...])
     for routed in classes if mark else ():
         if has_choice(routed.share) and unplaced(routed.graph, getattr(fabric.marks, mark)):
             yield f"routing {name}: nodes of {routed.graph.kind} state no {mark}, so ecmp there"
+
+
+def _striped_notes(fabric: Fabric) -> Iterator[str]:
+    """Say that a hash does not pick among the lanes of scale-up links."""
+    if ((fabric.link_kind != EDGE_KINDS.index(_HASHED)) & (fabric.lanes > 1)).any():
+        yield f"routing hash: only {_HASHED} flows are hashed; a domain stripes messages over all lanes, ecmp"
 
 
 def _require_same(graph: nx.Graph[str] | Fabric, routes: Routes) -> Routes:

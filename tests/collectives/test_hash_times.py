@@ -40,6 +40,15 @@ def test_no_hash_beats_an_even_split_and_many_queue_pairs_come_near() -> None:
     assert medians[2].median < 1.1 * even
 
 
+@pytest.mark.parametrize("kind", ["all_to_all", "all_reduce"])
+def test_scale_up_stripes_and_does_not_collide(kind: str) -> None:
+    """NVLink spreads a message over all lanes of a GPU: in one box a hash has nothing to pick."""
+    box = topo.load("hgx-h100-8", overrides={"scale_up.latency": "0 s"})
+    found = collectives.hash_times(box, kind, 8e9, seeds=3)
+    assert found.seconds == pytest.approx(np.full(3, found.ideal), rel=1e-12)
+    assert found.ideal == pytest.approx({"all_to_all": 7, "all_reduce": 14}[kind] / 450, rel=1e-12)
+
+
 def test_two_flows_collide_as_often_as_chance_has_it() -> None:
     """Two flows from one leaf to another over two spines share a cable for half of the seeds."""
     graph = topo.build("leaf_spine", leaves=2, spines=2, hosts=2, bandwidth="50 GB/s", latency="0 s")

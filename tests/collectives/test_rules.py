@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Collection
 
 import networkx as nx
 import numpy as np
@@ -26,13 +27,14 @@ def close(value: float) -> object:
     return pytest.approx(value, rel=RTOL, abs=0.0)
 
 
-def by_link(fabric: Fabric, loads: np.ndarray, *, cables: bool) -> dict[tuple, float]:
-    """Loads by (from, to), or (from, to, lane)."""
+def by_link(fabric: Fabric, loads: np.ndarray, *, cables: Collection[str]) -> dict[tuple, float]:
+    """Loads by (from, to), or (from, to, lane) of the kinds of links that are taken cable by cable."""
     seen: Counter = Counter()
     found = {}
-    for a, b, load in zip(fabric.source.tolist(), fabric.target.tolist(), loads.tolist(), strict=True):
+    kinds = [topo.EDGE_KINDS[kind] for kind in fabric.link_kind]
+    for a, b, kind, load in zip(fabric.source.tolist(), fabric.target.tolist(), kinds, loads.tolist(), strict=True):
         key = (fabric.labels[a], fabric.labels[b])
-        found[(*key, seen[key]) if cables else key] = load
+        found[(*key, seen[key]) if kind in cables else key] = load
         seen[key] += 1
     return found
 
@@ -54,7 +56,8 @@ def check(graph: nx.Graph, rule: str | Hash, walk: walks.Walk, ranks: list[str],
         return
     routes = topo.route(graph, rule)
     fast = collectives.cost(graph, "all_to_all_v", matrix, ranks=ranks, routing=routes)
-    loads = by_link(routes.fabric, fast.loads, cables=isinstance(rule, Hash) or rule in CABLES)
+    cables = ("scale-out",) if routes.hashing else topo.EDGE_KINDS if rule in CABLES else ()
+    loads = by_link(routes.fabric, fast.loads, cables=cables)
     assert {link: load for link, load in loads.items() if load > 1e-9} == {
         link: close(load) for link, load in slow.loads.items() if load > 1e-9
     }
@@ -166,10 +169,11 @@ def test_a_split_by_capacity_loads_bundles_like_their_cables(seed: int, rule: st
     ranks, matrix = traffic(dice, folded.rank_labels)
     assume(any(map(any, matrix)))
     bundles = by_link(
-        folded, collectives.cost(folded, "all_to_all_v", matrix, ranks=ranks, routing=rule).loads, cables=False
+        folded, collectives.cost(folded, "all_to_all_v", matrix, ranks=ranks, routing=rule).loads, cables=()
     )
     wide = folded.unfolded()
-    cables = by_link(wide, collectives.cost(wide, "all_to_all_v", matrix, ranks=ranks, routing=rule).loads, cables=True)
+    spread = collectives.cost(wide, "all_to_all_v", matrix, ranks=ranks, routing=rule)
+    cables = by_link(wide, spread.loads, cables=topo.EDGE_KINDS)
     for (a, b, lane), load in cables.items():
         part = walks.rate(graph, (a, b, lane)) / graph.edges[a, b]["bandwidth"]
         assert load == pytest.approx(bundles[a, b] * part, rel=RTOL, abs=1e-6)
@@ -379,7 +383,7 @@ def test_tori_on_a_fabric_without_coordinates_are_routed_by_both_rules() -> None
     graph.add_edges_from(((f"leaf{d}", f"spine{s}") for d in range(2) for s in range(2)), **out)
     cost = collectives.cost(graph, "all_to_all", 10e6, routing="dor")
     assert "routing dor: nodes of scale-out state no coordinates, so ecmp there" in cost.assumptions
-    loads = by_link(Fabric.from_graph(graph), cost.loads, cables=False)
+    loads = by_link(Fabric.from_graph(graph), cost.loads, cables=())
     assert loads["leaf0", "spine0"] == loads["leaf0", "spine1"] == close(12.5e6)
     del graph.nodes["d0/gpu0"]["coordinates"]
     with pytest.raises(InputError, match="d0/gpu0 states no coordinates"):

@@ -252,7 +252,7 @@ def over_nodes(stops: Sequence[str], half: Walk) -> Walk:
 
 
 def by_hash(ranks: Sequence[str], nodes: Sequence[str], seed: int, queue_pairs: int) -> Walk:
-    """Each queue pair takes next cable number hash mod n; `nodes` numbers nodes."""
+    """Over scale-out each queue pair takes next cable number hash mod n; `nodes` numbers nodes."""
 
     def mix(word: int, value: int) -> int:
         word = (word + value + 0x9E3779B97F4A7C15) % 2**64
@@ -263,6 +263,8 @@ def by_hash(ranks: Sequence[str], nodes: Sequence[str], seed: int, queue_pairs: 
     def walk(graph: nx.Graph, source: str, target: str) -> list[tuple[list[Link], float]]:
         taken: dict[tuple[Link, ...], float] = defaultdict(float)
         kind = next(k for k in KINDS if (source, None, False) in _hops_left(graph, k, (source, None, False), target))
+        if kind != "scale-out":
+            return paths(graph, source, target)
         left = _hops_left(graph, kind, (source, None, False), target)
         for pair in range(queue_pairs):
             word = mix(mix(mix(seed, ranks.index(source)), ranks.index(target)), pair)
@@ -272,7 +274,8 @@ def by_hash(ranks: Sequence[str], nodes: Sequence[str], seed: int, queue_pairs: 
                 onward.sort(key=lambda after: natural(after[0]))
                 cables = [(a, lane) for a in onward for lane in range(graph.edges[state[0], a[0]].get("lanes", 1))]
                 after, lane = cables[mix(word, nodes.index(state[0])) % len(cables)]
-                links.append((state[0], after[0], lane))
+                hop = state[0], after[0]
+                links.append((*hop, lane) if graph.edges[hop]["kind"] == kind else hop)
                 state = after
             taken[tuple(links)] += 1 / queue_pairs
         return [(list(links), share) for links, share in taken.items()]
