@@ -77,7 +77,7 @@ def hash_times(
     Parameters
     ----------
     graph, kind_or_schedule, n_bytes, ranks, algorithm, stages
-        As `cost`.
+        As `cost`; the best algorithm is that of the even split.
     seeds : int or sequence of int, optional
         That many from 0 on, or these.
     queue_pairs : int, optional
@@ -101,7 +101,10 @@ def hash_times(
     graph, ranks = end_ports(graph, ranks)
     hashes = [Hash(seed, queue_pairs) for seed in drawn]
     even, routes = beside(graph, background, "ecmp"), route(graph, hashes[0])
-    plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, ranks=ranks, stages=stages)
+    asked: dict[str, Any] = {"ranks": ranks, "stages": stages}
+    if algorithm == "best":
+        algorithm = cost(even.fabric, kind_or_schedule, n_bytes, algorithm="best", routing=even, **asked).algorithm
+    plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, **asked)
     ends = len(plan.ranks) + len(plan.switches)
     # A hash takes flows one by one: listed once, not once a seed.
     listed = replace(plan, phases=tuple(replace(phase, traffic=phase.listed(ends)) for phase in plan.phases))
@@ -109,7 +112,7 @@ def hash_times(
     for hashing in hashes:
         seeded = beside(routes.given, background, replace(routes, rule=str(hashing), hashing=hashing))
         times.append(cost(seeded.fabric, listed, routing=seeded).seconds)
-    ideal = cost(even.fabric, kind_or_schedule, n_bytes, ranks=ranks, algorithm=algorithm, stages=stages, routing=even)
+    ideal = cost(even.fabric, kind_or_schedule, n_bytes, algorithm=algorithm, routing=even, **asked)
     seconds = np.array(times)
     median, p99 = np.quantile(seconds, [0.5, 0.99], method="inverted_cdf").tolist()
     return HashTimes(ideal.seconds, median, p99, seconds, tuple(one.seed for one in hashes), queue_pairs)

@@ -13,6 +13,7 @@ from collectives._distinct import TokenLaw, token_law
 from collectives._records import Outer
 from collectives._results import plain
 from topo import Fault, InputError
+from topo.units import LARGEST
 
 __all__ = ["MoE", "MoETraffic", "is_count"]
 
@@ -80,7 +81,7 @@ class MoE:
         ]
         for name in ("dispatch_bytes", "combine_bytes"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
                 faults.append(
                     Fault(name, value, "must be finite bytes of an element, zero or more", "Give 2 for BF16.")
                 )

@@ -14,11 +14,14 @@ from collectives._expert_load import expert_shares, experts_in_order, inclusion_
 from collectives._moe import MoE, MoETraffic, is_count
 from collectives._plan import Team
 from topo import Fabric, Fault, InputError, Ranks
+from topo.units import LARGEST
 
 __all__ = ["moe_traffic", "traffic_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+#: Ranks x experts that are held, 800 MB an array.
+_MOST_CELLS = 100_000_000
 
 
 def moe_traffic(graph: nx.Graph[str] | Fabric, moe: MoE, *, ranks: Ranks = None) -> MoETraffic:
@@ -53,6 +56,9 @@ def moe_traffic(graph: nx.Graph[str] | Fabric, moe: MoE, *, ranks: Ranks = None)
 def traffic_of(moe: MoE, domain: Ints) -> MoETraffic:
     """Return the copies between ranks of these domains."""
     n, k = len(domain), moe.top_k
+    if n * moe.experts > _MOST_CELLS:
+        rule = f"over {n} ranks are more than the {_MOST_CELLS:,} pairs of both that are followed"
+        raise InputError(Fault("experts", moe.experts, rule, "Take fewer."))
     tokens, (expert, rank) = _tokens(moe.tokens, n), _slots(moe, n)
     held = np.zeros((n, moe.experts))
     np.add.at(held, (rank, expert), (1 / np.bincount(expert, minlength=moe.experts))[expert])
@@ -82,9 +88,9 @@ def _tokens(tokens: Any, n: int) -> Floats:
     if (
         np.asarray(tokens).dtype == bool
         or found.shape not in ((), (n,))
-        or not (np.isfinite(found).all() and (found >= 0).all())
+        or not ((found >= 0) & (found <= LARGEST)).all()
     ):
-        rule = f"must be a finite number, zero or more, or {n} of them, one per rank"
+        rule = f"must be a finite number, zero or more, at most {LARGEST:g}, or {n} of them, one per rank"
         raise InputError(Fault("tokens", tokens, rule, "Correct it."))
     return np.broadcast_to(found, (n,)).astype(np.float64)
 

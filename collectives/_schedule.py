@@ -18,6 +18,7 @@ from collectives._msccl import Algorithm
 from collectives._plan import Builder, Plan, Team
 from collectives._records import Chunks, Outer, Schedule
 from topo import Fabric, Fault, InputError, Ranks, suggest
+from topo.units import LARGEST
 
 __all__ = ["schedule"]
 
@@ -127,7 +128,7 @@ def _chosen(kind: str, row: Kind, algorithm: str | Algorithm | None) -> tuple[st
     name = row.default if algorithm is None else algorithm
     if name == "best":
         raise InputError(Fault("algorithm", name, "is chosen by what algorithms cost", "Ask collectives.cost."))
-    if name not in row.algorithms:
+    if not isinstance(name, str) or name not in row.algorithms:
         cure = suggest(str(name), [*row.algorithms, "best"])
         raise InputError(Fault("algorithm", name, f"is not an algorithm of {kind}", cure))
     return name, row.algorithms[name]
@@ -242,8 +243,8 @@ def _matrix(n: int, n_bytes: Any) -> tuple[Floats | Outer, float]:
         raise InputError(Fault("n_bytes", n_bytes, shape, "Rows send, columns receive.")) from None
     if [a.shape for a in arrays] not in ([(n, n)], [(n,), (n,)]):
         raise InputError(Fault("n_bytes", [a.shape for a in arrays], shape, "Rows send, columns receive."))
-    if any(not np.isfinite(a).all() or (a < 0).any() for a in arrays):
-        rule = "must hold finite bytes, zero or more"
+    if any(not ((a >= 0) & (a <= LARGEST)).all() for a in arrays):
+        rule = f"must hold finite bytes, zero or more, at most {LARGEST:g}"
         raise InputError(Fault("n_bytes", "matrix", rule, "Correct it."))
     if isinstance(n_bytes, Outer):
         if n_bytes.blocks.shape != (n,) or n_bytes.blocks.dtype.kind != "i" or (n_bytes.blocks < 0).any():
@@ -286,6 +287,7 @@ def _size(n_bytes: Any) -> float:
             size = float(n_bytes)
         except OverflowError:
             size = n_bytes = np.inf  # not its hundreds of digits
-        if np.isfinite(size) and size >= 0:
+        if 0 <= size <= LARGEST:
             return size
-    raise InputError(Fault("n_bytes", n_bytes, "must be a finite number of bytes, zero or more", "Give bytes, as 1e9."))
+    rule = f"must be a finite number of bytes, zero to {LARGEST:g}"
+    raise InputError(Fault("n_bytes", n_bytes, rule, "Give bytes, as 1e9."))

@@ -215,7 +215,9 @@ def test_pairs_of_a_host_without_scale_up_are_counted() -> None:
 # --- sizes, kinds, ranks ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [-1e-9, -1e9, math.nan, math.inf, -math.inf, "1 GB", True, None, [1e9]], ids=repr)
+@pytest.mark.parametrize(
+    "size", [-1e-9, -1e9, math.nan, math.inf, -math.inf, 1e31, "1 GB", True, None, [1e9]], ids=repr
+)
 @pytest.mark.parametrize("kind", ["all_to_all", "send"])
 def test_size_must_be_finite_and_zero_or_more(kind: str, size: object) -> None:
     with pytest.raises(InputError) as caught:
@@ -236,7 +238,7 @@ def test_matrix_must_be_square_over_the_ranks(matrix: object) -> None:
     assert caught.value.faults[0].place == "n_bytes"
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, 1e31])
 def test_matrix_must_hold_sizes(value: float) -> None:
     matrix = np.ones((4, 4))
     matrix[1, 2] = value

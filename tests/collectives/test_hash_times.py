@@ -20,6 +20,12 @@ def test_times_are_those_of_cost() -> None:
     assert found.to_dict()["seeds"] == [3, 5, 8]
 
 
+def test_the_best_algorithm_is_that_of_the_even_split() -> None:
+    best = collectives.cost(GRAPH, "all_reduce", 16e6, algorithm="best").algorithm
+    found, same = (collectives.hash_times(GRAPH, "all_reduce", 16e6, seeds=3, algorithm=a) for a in ("best", best))
+    assert (found.ideal, found.seconds.tolist()) == (same.ideal, same.seconds.tolist())
+
+
 @pytest.mark.parametrize("seeds", [0, -1, 1.5, True, None, "12", []], ids=repr)
 def test_bad_seeds(seeds: object) -> None:
     with pytest.raises(InputError, match="at least one"):

@@ -177,6 +177,11 @@ def test_sizes_that_are_none(number: object) -> None:
     assert len(str(caught.value)) < 100
 
 
+def test_a_name_in_a_list_is_no_algorithm() -> None:
+    with pytest.raises(InputError, match="is not an algorithm of all_reduce"):
+        collectives.cost(star(4), "all_reduce", 1e6, algorithm=["ring"])
+
+
 def test_the_best_where_only_relaying_has_paths() -> None:
     graph = racks(4, 4, rails=True)
     with pytest.raises(InputError, match=r"24 pairs of ranks, the first 0\.0 to 1\.1.*rail_pipelined"):

@@ -282,9 +282,9 @@ def test_tokens_are_asked_for_by_name() -> None:
     ("words", "place"),
     [
         ({"tokens": -1}, "tokens"), ({"tokens": [1, 2]}, "tokens"), ({"tokens": float("nan")}, "tokens"),
-        ({"tokens": "many"}, "tokens"), ({"tokens": True}, "tokens"),
+        ({"tokens": "many"}, "tokens"), ({"tokens": True}, "tokens"), ({"tokens": 1e31}, "tokens"),
         ({"tokens": [True] * 4}, "tokens"), ({"hidden": 0}, "hidden"), ({"top_k": 9}, "top_k"),
-        ({"experts": 2.5}, "experts"),
+        ({"experts": 2.5}, "experts"), ({"experts": 10**9}, "experts"), ({"dispatch_bytes": 1e31}, "dispatch_bytes"),
         ({"dispatch_bytes": -1}, "dispatch_bytes"), ({"combine_bytes": True}, "combine_bytes"),
         ({"placement": [0] * 7}, "placement"), ({"placement": [4] * 8}, "placement"),
         ({"placement": [0.5] * 8}, "placement"), ({"placement": ([0, 1], [0])}, "placement"),
