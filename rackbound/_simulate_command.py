@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from collectives import Timeline, plain, read_algorithm
+from collectives import Bracket, Timeline, bracket, plain, read_algorithm
 from collectives import simulate as simulated
+from rackbound._brackets import bracket_report
 from rackbound._graphs import fabric_of
 from rackbound._options import Algorithm, Json, OneDomain, QueuePairs, Routing, Settings, overrides_of, routing_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
@@ -56,22 +58,27 @@ def simulate(
         partial(_matrix, background),
         *checks,
     )[:5]
-    found = simulated(
-        fabric, kind, size, ranks=ranks, algorithm=chosen, routing=rule, barriers=barriers, background=others
-    )
+    words: dict[str, Any] = {"ranks": ranks, "algorithm": chosen, "routing": rule, "background": others}
+    found = simulated(fabric, kind, size, barriers=barriers, **words)
+    held = bracket(fabric, kind, size, **words)
+    if barriers and held.timeline is None:  # what takes too long there was just done
+        rest = tuple(line for line in held.left_out if not line.startswith("simulated"))
+        held = replace(held, timeline=found, left_out=rest)
     count = len(fabric.domain_sizes)
     inputs = {
         "design": design, "kind": kind, "bytes": size, "domains": count, "ranks": ranks, "algorithm": algorithm,
         "routing": routing, "queue_pairs": queue_pairs, "seed": seed, "barriers": barriers, "background": background,
         "settings": overrides,
     }  # fmt: skip
-    whole = envelope("simulate/1", inputs, found.assumptions, found.to_dict() | _results(found))
+    whole = envelope(
+        "simulate/1", inputs, found.assumptions, found.to_dict() | _results(found) | {"bracket": held.to_dict()}
+    )
     if out is not None:
         _write(out, design, found, whole)
     if as_json:
         emit_json(whole)
         return
-    _report(f"{design} x {count}", found)
+    _report(f"{design} x {count}", found, held)
 
 
 def _matrix(path: str | None) -> Any:
@@ -94,7 +101,7 @@ def _results(found: Timeline) -> dict[str, Any]:
     return {"flows": len(found.flow_ends), "finish": finish, "times": plain(ends), "use": plain(classes)}
 
 
-def _report(where: str, found: Timeline) -> None:
+def _report(where: str, found: Timeline, held: Bracket) -> None:
     size, time = format_quantity(found.n_bytes, "bytes"), _time(found.seconds)
     say(f"{found.kind} of {size} over {found.n_ranks} ranks of {where}: {time}, links shared max-min fairly")
     say(f"  algbw {format_quantity(found.algbw, 'bandwidth')}, busbw {format_quantity(found.busbw, 'bandwidth')}")
@@ -112,6 +119,7 @@ def _report(where: str, found: Timeline) -> None:
             ((_time(end), *(f"{_percent(use.mean[i])} ({_percent(use.most[i])})" for use in classes.values()))
              for i, end in enumerate(ends_.tolist())),
         )  # fmt: skip
+    bracket_report(held)
     assumed(found.assumptions)
 
 

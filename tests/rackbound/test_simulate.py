@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import collectives
+
 from .command import run
 
 DRY = ("--set", "scale_out.latency='0 s'", "--set", "scale_up.latency='0 s'")
@@ -39,6 +41,27 @@ def test_phases_are_listed() -> None:
     out = run(*HGX, "--domains", "2", "--algorithm", "pairwise", "--no-barriers").out
     assert "Phases, the 8 longest of 15" in out
     assert "15 phases without barriers" in out
+
+
+def test_it_lies_above_bounds_and_cost() -> None:
+    words = (*HGX, "--domains", "2", "--algorithm", "pairwise")
+    found = run(*words, "--json").answer["results"]
+    held = found["bracket"]
+    assert 0 < held["lower"] <= held["cost"] * (1 + 1e-9) <= held["simulated"] * (1 + 2e-9)
+    assert held["simulated"] == found["seconds"]
+    assert [phase["simulated"] for phase in held["phases"]] == pytest.approx(
+        [phase["end"] - phase["start"] for phase in found["phases"]]
+    )
+    out = run(*words, "--no-barriers").out
+    assert "Bracket: gap" in out
+    assert "with a barrier after every phase" in out
+
+
+def test_what_a_bracket_leaves_out_was_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collectives._bracket, "MOST_FLOWS", 239)
+    found = run(*HGX, "--domains", "2", "--json").answer["results"]
+    assert found["bracket"]["simulated"] == found["seconds"]
+    assert found["bracket"]["left_out"] == []
 
 
 def test_other_jobs_slow_it_down(tmp_path: Path) -> None:
