@@ -50,7 +50,7 @@ def bracket_report(held: Bracket) -> None:
     ]
     if held.timeline:
         slow = max(held.timeline.phases, key=lambda phase: phase.end - phase.start, default=None)
-        last = f"last {slow.last}" if slow else ""
+        last = f"last {slow.last}" if slow and slow.n_flows else ""
         rows.append(("simulated, links shared", _time(held.timeline.seconds),
                      _above(held.timeline.seconds, held.lower), last))  # fmt: skip
     gap = "unknown" if held.gap is None else _percent(held.gap)
@@ -106,7 +106,9 @@ def hash_report(found: HashTimes) -> None:
 
 
 def _bound_rows(name: str, bound: Bound | None) -> list[tuple[str, str, str, str]]:
-    return [(name, _time(bound.seconds), "", f"{bound.kind} {bound.cut}".strip())] if bound else []
+    if bound is None:
+        return []
+    return [(name, _time(bound.seconds), "", f"{bound.kind} {bound.cut}".removeprefix("none ").strip())]
 
 
 def _time(seconds: float | None) -> str:

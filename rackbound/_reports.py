@@ -70,8 +70,9 @@ def cost_report(
     """Print time, bound and load of a collective, its bracket, and what faster links would save."""
     time, size = format_quantity(cost.seconds, "seconds"), format_quantity(cost.n_bytes, "bytes")
     say(f"{cost.kind} of {size} over {cost.n_ranks} ranks of {design} x {domains}: {time}")
-    say(f"  bound by {cost.bottleneck_kind} {cost.bottleneck}: {format_quantity(cost.bandwidth_seconds, 'seconds')}"
-        f" transfer + {format_quantity(cost.latency_seconds, 'seconds')} latency")  # fmt: skip
+    binds = f"bound by {cost.bottleneck_kind} {cost.bottleneck}: {format_quantity(cost.bandwidth_seconds, 'seconds')}"
+    binds += f" transfer + {format_quantity(cost.latency_seconds, 'seconds')} latency"
+    say(f"  {binds if cost.seconds else 'nothing is sent: 0 s'}")
     say(f"  algbw {format_quantity(cost.algbw, 'bandwidth')}, busbw {format_quantity(cost.busbw, 'bandwidth')}")
     say(f"  remote share {cost.remote_share:.4g} of all bytes, {cost.remote_share_of_sent:.4g} without own chunks")
     phases = "overlapping" if cost.pipelined else "one after the other"

@@ -37,6 +37,13 @@ def test_the_answer_holds_the_same_times() -> None:
     assert results["hash"] is None
 
 
+def test_nothing_is_bound_by_nothing() -> None:
+    out = run("cost", "hgx-h100-8", "all_reduce", "--bytes", "0B", "--algorithm", "nvls").out
+    assert "  nothing is sent: 0 s\n" in out
+    assert "none nothing" not in out
+    assert "last nothing" not in out
+
+
 def test_a_hash_is_set_against_the_even_split() -> None:
     words = ("cost", *HGX, "all_to_all", "--bytes", "16GB", "--routing", "hash", "--queue-pairs", "4")
     spread = run(*words, "--json").answer["results"]["hash"]
