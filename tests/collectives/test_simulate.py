@@ -21,7 +21,7 @@ from topo import InputError
 from .brute import paths
 from .filling import ends_without_barriers
 from .random_graphs import FAMILIES, Dice, traffic
-from .test_cost import racks
+from .test_cost import DRY, racks
 
 
 def random_case(family: str, seed: int) -> tuple[nx.Graph, list[str], list[list[float]]]:
@@ -47,7 +47,7 @@ def test_cost_is_a_lower_bound(family: str, seed: int) -> None:
     try:
         cost = collectives.cost(graph, "all_to_all_v", matrix, **words)
     except InputError as error:
-        with pytest.raises(InputError, match=re.escape(str(error))):
+        with pytest.raises(InputError, match=re.escape(error.faults[0].rule)):
             collectives.simulate(graph, "all_to_all_v", matrix, **words)
         return
     found = collectives.simulate(graph, "all_to_all_v", matrix, **words)
@@ -99,7 +99,8 @@ def test_paths_are_those_found_by_walking(family: str, seed: int) -> None:
     [(1, 72, 71e9 / 900e9), (2, 8, 0.16), (4, 8, 0.48), (8, 8, 1.12), (2, 72, 1.44), (4, 72, 4.32)],
 )
 def test_as_its_cost_where_nothing_blocks(count: int, size: int, seconds: float) -> None:
-    graph, n = racks(count, size), count * size
+    # One leaf for all: where 32 uplinks spread over 3 spines as 11, 11, 10 two racks of 72 end at 1.464 s.
+    graph, n = racks(count, size, DRY | {"scale_out.radix": 1024}), count * size
     found = collectives.simulate(graph, "all_to_all", n * 1e9)
     assert found.seconds == pytest.approx(seconds, rel=1e-9)
     cost = collectives.cost(graph, "all_to_all", n * 1e9)
@@ -193,7 +194,7 @@ def test_every_algorithm_takes_its_cost_at_least(kind: str, algorithm: str) -> N
         try:
             cost = collectives.cost(graph, kind, sizes, pipelined=False, **words)
         except InputError as error:
-            with pytest.raises(InputError, match=re.escape(str(error))):
+            with pytest.raises(InputError, match=re.escape(error.faults[0].rule)):
                 collectives.simulate(graph, kind, sizes, **words)
             continue
         found = collectives.simulate(graph, kind, sizes, **words)
