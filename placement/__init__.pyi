@@ -6,6 +6,12 @@ from ._bound import expert_layer_bound as expert_layer_bound
 from ._failures import BoundFailure as BoundFailure
 from ._failures import BoundFailures as BoundFailures
 from ._failures import bound_failures as bound_failures
+from ._loads import LOAD_KINDS as LOAD_KINDS
+from ._loads import ExpertLoads as ExpertLoads
+from ._loads import read_loads as read_loads
+from ._maps import PLAN_FORMATS as PLAN_FORMATS
+from ._maps import read_plan as read_plan
+from ._maps import write_plan as write_plan
 from ._migration import Migration as Migration
 from ._migration import migrate as migrate
 from ._place import SHARINGS as SHARINGS
