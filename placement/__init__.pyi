@@ -6,6 +6,8 @@ from ._bound import expert_layer_bound as expert_layer_bound
 from ._failures import BoundFailure as BoundFailure
 from ._failures import BoundFailures as BoundFailures
 from ._failures import bound_failures as bound_failures
+from ._improve import Improvement as Improvement
+from ._improve import improve as improve
 from ._loads import LOAD_KINDS as LOAD_KINDS
 from ._loads import ExpertLoads as ExpertLoads
 from ._loads import read_loads as read_loads
@@ -17,6 +19,8 @@ from ._migration import migrate as migrate
 from ._place import SHARINGS as SHARINGS
 from ._place import ExpertPlacement as ExpertPlacement
 from ._place import place as place
+from ._plan_cost import PlanCost as PlanCost
+from ._plan_cost import cost_plan as cost_plan
 from ._rebalance import rebalance_experts as rebalance_experts
 from ._rules import Gpus as Gpus
 from ._rules import Rules as Rules
