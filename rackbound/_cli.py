@@ -17,6 +17,7 @@ from rackbound import (
     _failures_command,
     _join_command,
     _lecture_command,
+    _place_command,
     _read_command,
     _simulate_command,
     _step_command,
@@ -141,10 +142,39 @@ def place(
     context: Context = CONTEXT,
     domains: OneDomain = None,
     time_limit: Annotated[str | None, typer.Option(help="For the exact solver, per layer, with its unit.")] = None,
+    load: Annotated[
+        str | None, typer.Option(help="What an engine recorded, as EPLB, SGLang, vLLM or TensorRT-LLM: compares.")
+    ] = None,
+    replicas: Annotated[int | None, typer.Option(help="Spare copies of experts in every layer.")] = None,
+    sharing: Annotated[
+        str | None, typer.Option(help="Within a domain: copies get equal parts, or weighted.  [default: equal]")
+    ] = None,
+    balance: Annotated[
+        float | None, typer.Option(help="Over domains: heaviest GPU over the mean.  [default: 1.01]")
+    ] = None,
+    current: Annotated[
+        str | None, typer.Option(help="Plan or engine's map to compare with.  [default: in order]")
+    ] = None,
+    save: Annotated[str | None, typer.Option(help="File for the plan.")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Of --save: plan, tensorrt-llm, ascend, vllm, sglang, eplb.  [default: plan]")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what is heavy, copied, and moved.")] = False,
+    out: Annotated[str | None, typer.Option(help="Folder for figures and place.json.  [default: none]")] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Place layers on stages and experts on GPUs, with a proven bound."""
+    """Place layers on stages and experts on GPUs, with a proven bound; for recorded loads beside what is now."""
+    comparing = {
+        "load": load, "replicas": replicas, "sharing": sharing, "balance": balance, "current": current, "save": save,
+        "format": format, "out": out,
+    }  # fmt: skip
+    if explain or any(value is not None for value in comparing.values()):
+        asked = comparing | {"ep": ep, "pp": pp, "explain": explain, "loads": loads, "time_limit": time_limit}
+        _place_command.place_load(
+            design, model, context, (batch, batch_per_gpu), domains, overrides_of(settings), asked, as_json
+        )
+        return
     from placement import solve
     from rackbound._reports import place_report, read_loads
     from serving import Layout, load_model, step_brackets

@@ -80,6 +80,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("place", HGX, "--model", "deepseek-v3"), ("place", HGX, *MIXTRAL, "--ep", "4", "--pp", "2"),
         ("place", HGX, *MIXTRAL, "--time-limit", "10 s"),
     ],
+    "place-load/1": [
+        ("place", HGX, *MIXTRAL, "--replicas", "8"), ("place", HGX, *MIXTRAL, "--ep", "4", "--explain"),
+        ("place", HGX, *MIXTRAL, "--domains", "2", "--replicas", "8", "--balance", "1.3"),
+    ],
     "design-list/1": [("design", "list")],
     "design-show/1": [
         *(("design", "show", name) for name in DESIGNS),

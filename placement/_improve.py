@@ -1,0 +1,169 @@
+"""How much better than now can experts be placed, for loads that were recorded?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from placement._across import place_across
+from placement._loads import ExpertLoads
+from placement._migration import Migration, migrate
+from placement._place import place
+from placement._plan_cost import PlanCost, cost_plan, sources_of
+from placement._rules import Gpus
+from placement._start import even_slots
+from serving import Layout, Model, PlacementPlan, Workload
+from topo import Fabric, Fault, InputError, Routes, route
+
+__all__ = ["Improvement", "improve"]
+
+#: Heaviest GPU over the mean that is tried next where a smaller one cannot be had.
+_BALANCES = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Improvement:
+    """A placement for recorded loads, beside the one before.
+
+    Attributes
+    ----------
+    before, after : PlanCost
+        The plan there was, or experts in order, and the new one.
+    status : str
+        How good the new one is at least.
+    balance : float or None
+        Heaviest GPU over the mean that was allowed; None within one domain, where only that counts.
+    migration : Migration
+        What GPUs have to load to get there, renamed so that it is little; its time where all GPUs take part.
+    notes : tuple of str
+        What was assumed.
+    """
+
+    before: PlanCost
+    after: PlanCost
+    status: str
+    balance: float | None
+    migration: Migration
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        saved = self.before.crossing_bytes - self.after.crossing_bytes
+        part = f", {100 * saved / self.before.crossing_bytes:.3g} % less crosses" if saved > 0 else ""
+        return (
+            f"Improvement(max/mean load {self.before.heaviest:.4f} to {self.after.heaviest:.4f}{part}; {self.status})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, SI units, field names as keys."""
+        moves = self.migration.to_dict()
+        return {
+            "before": self.before.to_dict(), "after": self.after.to_dict(), "status": self.status,
+            "balance": self.balance, "notes": list(self.notes),
+            "migration": {key: moves[key] for key in ("copies", "n_bytes", "across_bytes", "seconds", "bottleneck")},
+        }  # fmt: skip
+
+
+def improve(
+    graph: nx.Graph[str] | Fabric,
+    model: Model,
+    workload: Workload,
+    loads: ExpertLoads,
+    *,
+    ep: int | None = None,
+    replicas: int = 0,
+    sharing: str = "equal",
+    balance: float = 1.01,
+    current: PlacementPlan | None = None,
+    routing: str | Routes = "ecmp",
+) -> Improvement:
+    """Place experts for recorded loads: level within a domain, over several with few bytes between them.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or Fabric
+        The topology, with chips.
+    model, workload : records
+        What runs.
+    loads : ExpertLoads
+        From `read_loads`.
+    ep : int, optional
+        GPUs the experts are spread over; by default all.
+    replicas : int, optional
+        Spare copies in every layer.
+    sharing : {"equal", "weighted"}, optional
+        Within one domain: whether copies of an expert get equal parts of its tokens.
+    balance : float, optional
+        Over several domains: heaviest GPU over the mean; where that cannot be had the next of 1.02, 1.05, ...
+    current : PlacementPlan, optional
+        What runs now, on as many GPUs; by default experts in order.
+    routing : str or Routes, optional
+        As `collectives.cost`.
+
+    Raises
+    ------
+    InputError
+        Loads of another model, a current plan of other GPUs, what `place` and `place_across` refuse.
+
+    Examples
+    --------
+    >>> import topo, serving, numpy as np
+    >>> boxes, model = topo.load("hgx-h100-8", 2), serving.load_model("mixtral-8x7b")
+    >>> asked = np.repeat([[[1.0, 1, 1, 1, 8, 7, 6, 5], [8, 7, 6, 5, 1, 1, 1, 1]]], 32, axis=0)
+    >>> loads = ExpertLoads(asked.sum(axis=1), None, asked, None, "tensorrt-llm")
+    >>> found = improve(boxes, model, serving.Workload(batch_per_gpu=64), loads, replicas=8, balance=1.3)
+    >>> bool(found.after.crossing_bytes < 0.2 * found.before.crossing_bytes)
+    True
+    """
+    faults = [] if model.is_moe else [Fault("model", model.name, "has no experts", "Give one that has.")]
+    if isinstance(balance, bool) or not balance > 1:
+        faults.append(Fault("balance", balance, "must be above one", "Give 1.01 for one per cent."))
+    if faults:
+        raise InputError(*faults)
+    routes = route(graph, routing)
+    ranks = routes.fabric.group(routes.fabric.n_ranks if ep is None else ep)
+    domain = np.unique(routes.fabric.rank_domain[ranks], return_inverse=True)[1]
+    loads = loads.for_model(model)
+    if current is None:
+        current = PlacementPlan.contiguous(model.n_experts, model.moe_layer_mask, Layout(len(ranks)))
+    elif current.ep != len(ranks):
+        rule = f"is on {current.ep} GPUs, and the new one on {len(ranks)}"
+        raise InputError(Fault("current", repr(current), rule, f"Give ep {current.ep}, or leave it out."))
+    before = cost_plan(routes.fabric, model, workload, current, loads, routing=routes)
+    plan, status, reached = _placed(loads, domain, model, replicas, sharing, balance)
+    whole = routes.fabric if len(ranks) == routes.fabric.n_ranks else None
+    slots = Gpus(np.bincount(plan.slot_rank[0], minlength=plan.ep), domain=domain)
+    moves = migrate(before.plan, plan, model.expert_bytes, gpus=slots, graph=whole)
+    after = cost_plan(routes.fabric, model, workload, moves.plan, loads, routing=routes)
+    several = (
+        f"as it came from {len(np.unique(domain))} domains" if loads.sources is not None else "alike from all GPUs"
+    )
+    notes = (*loads.notes, f"load {several}", "tokens go to a copy in their own domain where there is one")
+    if domain.any() and sharing != "equal":
+        notes += ("copies of an expert share its tokens by where those come from, whatever sharing asks",)
+    return Improvement(before, after, status, reached, moves, notes)
+
+
+def _placed(
+    loads: ExpertLoads, domain: NDArray[np.intp], model: Model, replicas: int, sharing: str, balance: float
+) -> tuple[PlacementPlan, str, float | None]:  # fmt: skip
+    gpus = Gpus(even_slots(model.n_experts + replicas, len(domain)), domain=domain)
+    stage = np.zeros(model.layers, dtype=np.intp)
+    if not domain.any():
+        found = place(loads.load, gpus, replicas=replicas, sharing=sharing)
+        assert found.plan is not None  # no rules, so no reason not to
+        return _of_model(found.plan, slice(None), stage), found.status, None
+    rows, layer = np.unique(sources_of(loads, domain), axis=0, return_inverse=True)
+    for allowed in (balance, *(more for more in _BALANCES if more > balance)):
+        across = place_across(rows, gpus, replicas=replicas, balance=allowed)
+        if across.plan is not None:
+            return _of_model(across.plan, layer.ravel(), stage), across.status, allowed
+    raise InputError(Fault("loads", loads.kind, across.status, "Place more replicas."))
+
+
+def _of_model(plan: PlacementPlan, rows: Any, stage: NDArray[np.intp]) -> PlacementPlan:
+    share = None if plan.slot_share is None else plan.slot_share[rows]
+    return PlacementPlan(plan.slot_expert[rows], plan.slot_rank[rows], stage, plan.ep, 1, share)

@@ -1,0 +1,189 @@
+"""The command `rackbound place --load`: experts placed for what an engine recorded, beside how they are now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from placement import PLAN_FORMATS, Improvement, improve, read_loads, read_plan, write_plan
+from placement import ExpertLoads as Loads
+from rackbound._graphs import fabric_of
+from rackbound._options import workload_of
+from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
+from rackbound._reports import assumed
+from serving import Model, load_model
+from topo import Fabric, Fault, InputError, suggest, together
+from topo.units import format_quantity
+
+__all__ = ["place_load"]
+
+_USUAL = {"replicas": 0, "sharing": "equal", "balance": 1.01, "format": "plan"}
+#: What `rackbound place` takes without a comparison alone, and what to give instead.
+_OTHERS = {"loads": "Give --load.", "time_limit": "Leave it out."}
+#: Rows of --explain.
+_LAYERS, _EXPERTS = 5, 8
+
+
+def place_load(
+    design: str, name: str, context: int, batches: tuple[int | None, int | None], domains: Any,
+    overrides: dict[str, Any], asked: dict[str, Any], as_json: bool,
+) -> None:  # fmt: skip
+    """Place for recorded loads, write what is asked for and report."""
+    asked = asked | {key: usual for key, usual in _USUAL.items() if asked[key] is None}
+    workload, model, fabric, *_ = together(
+        partial(workload_of, context, *batches),
+        partial(load_model, name),
+        partial(fabric_of, design, domains, 1, overrides),
+        partial(_require_known, asked),
+        lambda: require_folder(asked["out"]) if asked["out"] is not None else None,
+    )
+    loads, current = _loads(asked["load"], model), None
+    if asked["current"] is not None:
+        current = read_plan(asked["current"], gpus=_gpus(asked["current"], asked["ep"] or fabric.n_ranks), model=model)
+    found = improve(
+        fabric, model, workload, loads, ep=asked["ep"], replicas=asked["replicas"], sharing=asked["sharing"],
+        balance=asked["balance"], current=current,
+    )  # fmt: skip
+    said = [*found.after.step.assumptions, *found.notes]
+    if asked["save"] is not None:
+        said += write_plan(found.after.plan, asked["save"], asked["format"], model=model)
+        note(f"wrote {asked['save']} ({asked['format']})")
+    inputs = {
+        "design": design,
+        "model": name,
+        "context": context,
+        "batch": batches[0],
+        "batch_per_gpu": workload.batch_per_gpu,
+        "domains": len(fabric.domain_sizes),
+    } | {key: value for key, value in asked.items() if key not in _OTHERS}
+    whole = envelope("place-load/1", inputs | {"settings": overrides}, said, found.to_dict())
+    if asked["out"] is not None:
+        _draw(asked["out"], found, whole, fabric)
+    if as_json:
+        emit_json(whole)
+        return
+    _report(design, model, fabric, loads, found, said, asked["explain"])
+
+
+def _require_known(asked: dict[str, Any]) -> None:
+    """Refuse what could only be said after the work."""
+    faults = [Fault(f"--{key.replace('_', '-')}", asked[key], "is for plans without a comparison", _OTHERS[key])
+              for key in _OTHERS if asked[key] is not None]  # fmt: skip
+    if asked["pp"] not in (None, 1):
+        faults.append(Fault("--pp", asked["pp"], "is for plans without a comparison", "Leave it out."))
+    if asked["format"] != "plan" and asked["save"] is None:
+        faults.append(Fault("--format", asked["format"], "needs a file to write", "Give --save."))
+    if asked["format"] not in PLAN_FORMATS:
+        faults.append(Fault("--format", asked["format"], "is not known", suggest(asked["format"], PLAN_FORMATS)))
+    if asked["save"] is not None and not Path(asked["save"]).absolute().parent.is_dir():
+        faults.append(Fault("--save", asked["save"], "lies in no folder", "Make the folder first."))
+    if faults:
+        raise InputError(*faults)
+
+
+def _loads(path: str | None, model: Model) -> Loads:
+    if path is not None:
+        return read_loads(path).for_model(model)
+    uniform = np.ones((max(1, model.n_moe_layers), max(1, model.n_experts)))
+    return Loads(uniform, None, None, None, "uniform", ("uniform expert load: no --load",))
+
+
+def _gpus(path: str, ep: int) -> int | None:
+    """Return the GPUs a map needs told; None where its file says them."""
+    try:
+        read_plan(path)
+    except InputError as error:
+        return ep if any(fault.place == "gpus" and fault.value is None for fault in error.faults) else None
+    return None
+
+
+# --- report ----------------------------------------------------------------------------------------------------------
+
+
+def _report(
+    design: str, model: Model, fabric: Fabric, loads: Loads, found: Improvement, said: list[str], explain: bool
+) -> None:  # fmt: skip
+    ep, count = found.after.plan.ep, found.after.plan.slot_expert.shape[1]
+    say(f"{model.name} on {design} x {len(fabric.domain_sizes)}, {count} slots a layer on {ep} GPUs: {found.status}")
+    if found.balance is not None:
+        say(f"  fewest bytes between domains with the heaviest GPU within {found.balance:g} of the mean")
+    say(f"  {loads!r}\n")
+    rows = [(name, text(found.before), text(found.after), _change(value(found.before), value(found.after)))
+            for name, value, text in _ROWS]  # fmt: skip
+    show_table("One step, all layers", ("", "before", "after", "change"), rows)
+    if not found.after.step.fits:
+        say(f"  does not fit: {found.after.step.reason}")
+    if explain:
+        _explain(found)
+    assumed(said)
+
+
+def _bytes(x: float) -> str:
+    return format_quantity(x, "bytes")
+
+
+def _seconds(x: float) -> str:
+    return format_quantity(x, "seconds")
+
+
+#: What is compared: name, value, and how it reads.
+_ROWS: tuple[tuple[str, Any, Any], ...] = (
+    ("heaviest GPU over the mean, average layer", lambda c: c.heaviest, lambda c: f"{c.heaviest:.4f}"),
+    ("the same, worst layer", lambda c: c.worst, lambda c: f"{c.worst:.4f}"),
+    ("bytes between domains", lambda c: c.crossing_bytes, lambda c: _bytes(c.crossing_bytes)),
+    (
+        "busiest link, dispatch and combine",
+        lambda c: c.hot_seconds,
+        lambda c: f"{_seconds(c.hot_seconds)} {c.hot_link}",
+    ),
+    ("dispatch and combine", lambda c: c.wire_seconds, lambda c: _seconds(c.wire_seconds)),
+    ("step, one operation after the other", lambda c: c.step_seconds, lambda c: _seconds(c.step_seconds)),
+    ("memory per GPU", lambda c: c.step.memory_per_gpu, lambda c: _bytes(c.step.memory_per_gpu)),
+)
+
+
+def _change(before: float, after: float) -> str:
+    return "" if before == 0 else f"{100 * (after / before - 1):+.3g} %"
+
+
+def _explain(found: Improvement) -> None:
+    """Say which layers are heaviest, which experts have copies, what goes between domains and what moves."""
+    before, after = found.before, found.after
+    heavy = after.gpu_load.max(axis=1)
+    worst = np.argsort(-heavy, kind="stable")[:_LAYERS]
+    show_table(
+        "Heaviest layers", ("MoE layer", "before", "after", "GPU", "its experts", "crosses before", "crosses after"),
+        [(str(i), f"{before.gpu_load[i].max():.4f}", f"{heavy[i]:.4f}", str(gpu := int(after.gpu_load[i].argmax())),
+          " ".join(map(str, after.plan.slot_expert[i][after.plan.slot_rank[i] == gpu])),
+          f"{100 * before.crossing[i]:.3g} %", f"{100 * after.crossing[i]:.3g} %") for i in worst],
+    )  # fmt: skip
+    copies = after.plan.logcnt
+    spread = [(int(i), int(e)) for i, e in np.argwhere(copies > 1)]
+    spread.sort(key=lambda at: (-copies[at], at))
+    if spread:
+        show_table("Experts with most copies", ("MoE layer", "expert", "copies", "GPUs"),
+                   [(str(i), str(e), str(copies[i, e]),
+                     " ".join(map(str, after.plan.slot_rank[i][after.plan.slot_expert[i] == e])))
+                    for i, e in spread[:_EXPERTS]])  # fmt: skip
+    moves = found.migration
+    time = "" if moves.seconds is None else f": {_seconds(moves.seconds)} over idle wires"
+    say(f"  to get there GPUs load {moves.copies:,} copies of experts, {_bytes(moves.n_bytes)} in all, "
+        f"{_bytes(moves.across_bytes)} from other domains{time}")  # fmt: skip
+
+
+def _draw(out: str, found: Improvement, whole: dict[str, Any], fabric: Fabric) -> None:
+    import figures
+
+    worst = int(np.argmax(found.before.crossing if found.before.crossing.any() else found.before.gpu_load.max(axis=1)))
+    longest = max(found.before.traffic.seconds, found.after.traffic.seconds)
+    with whole_folder(out) as folder:
+        figures.save(figures.draw_placement(found.after, layer=worst), folder / "placement")
+        for name, one in (("before", found.before), ("after", found.after)):
+            same = replace(one.traffic, seconds=longest)  # so that a colour is as many bytes in both
+            figures.save(figures.draw_topology(fabric, same), folder / f"traffic-{name}")
+        (folder / "place.json").write_text(dumped(whole), encoding="utf-8")
+    note(f"wrote place.json and 6 figures into {out}")
