@@ -87,7 +87,7 @@ class Stages:
         each = layout.tp * layout.cp
         per_gpu = workload.batch_per_gpu
         self.sequences = workload.batch_of(layout.replicas) * (each if per_gpu is not None else 1)
-        self.slices = workload.slices(int(self.sequences.max()))
+        self.slices = workload.slices(float(self.sequences.max()))
         self.layers = [[int(i) for i in np.flatnonzero(plan.layer_stage == s)] for s in range(layout.pp)]
         self.moe_number = np.cumsum(model.moe_layer_mask) - 1
         #: Operation -> the longest of its collectives, and what `cost` took.
@@ -96,18 +96,18 @@ class Stages:
     @cached_property
     def tokens(self) -> Floats:
         """New tokens of every GPU of a stage: a replica's are shared out among its GPUs."""
-        of = {int(n): sum(one.tokens for one in self.workload.slices(int(n))) for n in np.unique(self.sequences)}
+        of = {int(n): sum(one.tokens for one in self.workload.slices(float(n))) for n in np.unique(self.sequences)}
         each = self.layout.tp * self.layout.cp
         return np.repeat([of[int(n)] / each for n in self.sequences], each).astype(np.float64)
 
     # --- operations --------------------------------------------------------------------------------------------------
 
     @cached_property
-    def parts(self) -> list[list[Part]]:
+    def parts(self) -> list[list[Part[float]]]:
         """Operations of each stage, in order."""
         return [self._stage(s) for s in range(self.layout.pp)]
 
-    def _stage(self, s: int) -> list[Part]:
+    def _stage(self, s: int) -> list[Part[float]]:
         head = s == self.layout.pp - 1
         found = self.local.parts(self.slices, self.layers[s], head=head)
         found += [*self._tensor(s), *self._context(s)]
@@ -138,7 +138,7 @@ class Stages:
                 alike.setdefault(b"".join(row.tobytes() for row in rows), []).append(i)
         return [(which, self._expert_layer(s, which[0])) for which in alike.values()]
 
-    def _expert_parts(self, layer: ExpertLayer) -> list[Part]:
+    def _expert_parts(self, layer: ExpertLayer) -> list[Part[float]]:
         experts = expert_part(self.model, self.workload, self.chip, layer.tokens, layer.held, layer.hit)
         return [_wires("dispatch", layer.dispatch), experts, _wires("combine", layer.combine)]
 
@@ -207,7 +207,7 @@ class Stages:
             self.slowest[name] = found, {"kind_or_schedule": kind, "n_bytes": size} | words
         return found
 
-    def _tensor(self, s: int) -> list[Part]:
+    def _tensor(self, s: int) -> list[Part[float]]:
         """Return the sums over GPUs that share a replica's weights: after each mixer and each feed-forward."""
         if self.layout.tp == 1 or not self.layers[s]:
             return []
@@ -219,7 +219,7 @@ class Stages:
         feeds = self.model.moe_layer_mask[i] or self.model.dense_params[i] > 0
         return (self.model.mixers[i].kind != "none") + feeds
 
-    def _context(self, s: int) -> list[Part]:
+    def _context(self, s: int) -> list[Part[float]]:
         """Keys and values of a prompt's new tokens, gathered by the GPUs that share it, layer by layer."""
         if self.layout.cp == 1:
             return []
@@ -244,7 +244,7 @@ class Stages:
     def _activation(self) -> float:
         return self.model.hidden_size * dtype_bytes(self.workload.combine_dtype)
 
-    def _drafting(self, s: int) -> list[Part]:
+    def _drafting(self, s: int) -> list[Part[float]]:
         """One pass of the multi-token-prediction layer per guess: a layer like the last, a projection, the head."""
         if self.workload.drafter == "free":
             return []
@@ -260,7 +260,7 @@ class Stages:
         return [times(summed, self.workload.draft)]
 
     @cached_property
-    def sends(self) -> Part | None:
+    def sends(self) -> Part[float] | None:
         """Activations from stage to stage, at the combine dtype, one hop after the other."""
         if self.layout.pp == 1:
             return None
@@ -271,7 +271,7 @@ class Stages:
         return Part("pipeline sends", sum(found), network_seconds=sum(found))
 
     @cached_property
-    def all_parts(self) -> list[Part]:
+    def all_parts(self) -> list[Part[float]]:
         """Operations of all stages, those of one name together."""
         return merged([*self.parts, [self.sends] if self.sends else []])
 
@@ -293,10 +293,10 @@ class Stages:
             found += sum(wires.get(name, 0.0) for name in _NOT_OVERLAPPED)
         return found
 
-    def _alone(self, half: Sequence[Slice], layers: list[int]) -> float:
+    def _alone(self, half: Sequence[Slice[float]], layers: list[int]) -> float:
         return sum(part.seconds for part in self.local.parts(half, layers))
 
-    def _turns(self, half: Sequence[Slice], which: list[int], layer: ExpertLayer) -> float:
+    def _turns(self, half: Sequence[Slice[float]], which: list[int], layer: ExpertLayer) -> float:
         out, back = (one.seconds - one.bandwidth_seconds / 2 for one in (layer.dispatch, layer.combine))
         experts = expert_part(self.model, self.workload, self.chip, layer.tokens / 2, layer.held, layer.half_hit)
         own = [self._alone(half, [i]) for i in which]
@@ -347,5 +347,5 @@ _SUMS, _GATHERS = "tensor-parallel all-reduce", "context-parallel all-gather"
 _NOT_OVERLAPPED = (_SUMS, _GATHERS, "drafting")
 
 
-def _wires(name: str, found: Cost) -> Part:
+def _wires(name: str, found: Cost) -> Part[float]:
     return Part(name, found.seconds, network_seconds=found.seconds)

@@ -102,7 +102,7 @@ class Step:
     times: Mapping[str, float]
     time: str
     seconds: float
-    parts: tuple[Part, ...]
+    parts: tuple[Part[float], ...]
     binding: str
     binding_link: str
     remote_share: float
