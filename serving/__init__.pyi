@@ -23,10 +23,13 @@ from ._plan import PlacementPlan as PlacementPlan
 from ._plan import require_records as require_records
 from ._reading import load_model as load_model
 from ._shared import spread as spread
-from ._step import TIMES as TIMES
 from ._step import Step as Step
 from ._step import step as step
 from ._tiers import TIERS as TIERS
 from ._tiers import Tier as Tier
+from ._sweep import Sweep as Sweep
+from ._sweep import pareto_front as pareto_front
+from ._sweep import sweep as sweep
+from ._times import TIMES as TIMES
 from ._workload import Slice as Slice
 from ._workload import Workload as Workload

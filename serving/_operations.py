@@ -250,9 +250,9 @@ def sum_parts(parts: Sequence[Part[Number]]) -> Part[Number]:
     return Part(parts[0].name, *(sum(getattr(part, name) for part in parts) for name in NUMBERS))
 
 
-def merged(stages: list[list[Part[float]]]) -> list[Part[float]]:
+def merged(stages: list[list[Part[Number]]]) -> list[Part[Number]]:
     """Return the parts of one name summed over the stages, in the order they first come."""
-    by_name: dict[str, list[Part[float]]] = {}
+    by_name: dict[str, list[Part[Number]]] = {}
     for part in (part for stage in stages for part in stage):
         by_name.setdefault(part.name, []).append(part)
     return [sum_parts(parts) for parts in by_name.values()]

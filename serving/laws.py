@@ -297,7 +297,7 @@ def expected_accepted(draft: int, acceptance: float) -> float:
     return float(sum(acceptance**i for i in range(draft + 1)))
 
 
-def two_batch_seconds(local: float, dispatch: float, experts: float, combine: float) -> float:
+def two_batch_seconds(local: Number, dispatch: Number, experts: Number, combine: Number) -> Number:
     """Return the time of one layer for two half batches that take turns on the GPU and on the wires.
 
     Parameters
@@ -321,4 +321,6 @@ def two_batch_seconds(local: float, dispatch: float, experts: float, combine: fl
     >>> two_batch_seconds(3.0, 1.0, 2.0, 1.0)
     10.0
     """
-    return max(local, combine) + max(dispatch, local) + max(experts, dispatch) + max(combine, experts)
+    ways = ((local, combine), (dispatch, local), (experts, dispatch), (combine, experts))
+    found: Number = larger(*ways[0]) + larger(*ways[1]) + larger(*ways[2]) + larger(*ways[3])
+    return found
