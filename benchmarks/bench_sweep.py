@@ -4,10 +4,7 @@ Chips, numbers of domains, types of KV cache, EP, TP, PP, batch and context: eve
 with its collectives costed on the graph.
 """
 
-import cProfile
 import os
-import pstats
-import sys
 import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -42,6 +39,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if "--profile" in sys.argv:
-        cProfile.run("swept()", "/dev/null") if False else None
     main()

@@ -102,6 +102,16 @@ def test_groups_over_domains_or_on_a_torus_or_by_number_are_only_like_themselves
         assert len(Alike(routes).unlike(groups)) == 2
 
 
+def test_groups_joined_pair_by_pair_are_as_fast() -> None:
+    mesh = topo.route(topo.load("mi300x-8", 2))
+    groups = [np.array([0, 3]), np.array([4, 5]), np.array([9, 15])]
+    assert len(Alike(mesh).unlike(groups)) == 1
+    times = [cost(mesh.fabric, "all_reduce", 3e6, ranks=group, routing=mesh).seconds for group in groups]
+    assert times == pytest.approx([times[0]] * 3, rel=1e-12)
+    slower = topo.route(topo.degrade(topo.load("mi300x-8"), tuple(mesh.fabric.rank_labels[:2]), keep=0.5))
+    assert len(Alike(slower).unlike([np.array([0, 1]), np.array([2, 3])])) == 2
+
+
 def test_a_slower_link_makes_a_group_unlike() -> None:
     graph = topo.load("hgx-h100-8", 2)
     edge = next((a, b) for a, b, data in graph.edges(data=True) if data["kind"] == "scale-up")
