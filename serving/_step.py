@@ -21,9 +21,9 @@ from serving._assumptions import assumptions_of
 from serving._imbalance import Imbalance, imbalance_of
 from serving._layout import Layout
 from serving._model import Model
+from serving._one_step import OneStep
 from serving._operations import Part
 from serving._plan import PlacementPlan
-from serving._one_step import OneStep
 from serving._software import ProfileLike, Software
 from serving._times import TIMES, rates_of, times_of
 from serving._workload import Workload
@@ -31,6 +31,7 @@ from topo import Fabric, Fault, InputError, Routes, suggest
 from topo.units import format_quantity
 
 __all__ = ["Step", "step"]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Step:
