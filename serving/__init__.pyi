@@ -8,6 +8,8 @@ from ._dtypes import DTYPE_BYTES as DTYPE_BYTES
 from ._dtypes import MATMUL_RATE as MATMUL_RATE
 from ._dtypes import dtype_bytes as dtype_bytes
 from ._dtypes import matmul_rate as matmul_rate
+from ._handover import Handover as Handover
+from ._handover import handover as handover
 from ._imbalance import Imbalance as Imbalance
 from ._layout import Groups as Groups
 from ._layout import Layout as Layout
@@ -21,8 +23,12 @@ from ._operations import local_parts as local_parts
 from ._operations import resident_bytes as resident_bytes
 from ._plan import PlacementPlan as PlacementPlan
 from ._plan import require_records as require_records
+from ._pools import Pool as Pool
 from ._reading import load_model as load_model
 from ._shared import spread as spread
+from ._size import Fleet as Fleet
+from ._size import Loss as Loss
+from ._size import size as size
 from ._step import Step as Step
 from ._step import step as step
 from ._tiers import TIERS as TIERS
@@ -31,5 +37,7 @@ from ._sweep import Sweep as Sweep
 from ._sweep import pareto_front as pareto_front
 from ._sweep import sweep as sweep
 from ._times import TIMES as TIMES
+from ._traffic import Traffic as Traffic
+from ._traffic import log_normal_lengths as log_normal_lengths
 from ._workload import Slice as Slice
 from ._workload import Workload as Workload

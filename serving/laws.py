@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from serving._elementwise import Number, larger, smaller
+from serving._pool_laws import context_in_flight, handover_seconds
 
 from serving._batch_laws import (
     dollars_per_token,
@@ -40,6 +41,7 @@ __all__ = [
     "BUBBLES",
     "break_even_seconds",
     "crossing_context",
+    "context_in_flight",
     "decode_tokens_per_second",
     "dollars_per_token",
     "drain_seconds",
@@ -50,6 +52,7 @@ __all__ = [
     "fast_mode_kv_share",
     "fast_mode_price",
     "hold_dollars",
+    "handover_seconds",
     "kernel_seconds",
     "knee_batch",
     "kv_bytes_at_crossing",
