@@ -76,7 +76,7 @@ def handover(
     Parameters
     ----------
     graph : networkx.Graph or Fabric
-        Holds both pools side by side: the prefill layout takes its ranks first.
+        Holds both pools: the prefill layout takes its ranks first, the decode layout domains of its own if it can.
     model : Model
         From `load_model`.
     workload : Workload
@@ -112,8 +112,9 @@ def handover(
         cure = f"Take {-(-(prefill.gpus + decode.gpus) // int(fabric.domain_sizes.max()))} domains, or smaller units."
         raise InputError(Fault("layout", f"{prefill} and {decode}", rule, cure))
     first = Groups(fabric, prefill)
-    free = np.ones(fabric.n_ranks, dtype=bool)
-    free[first.all] = False
+    free = ~np.isin(fabric.rank_domain, fabric.rank_domain[first.all])
+    if free.sum() < decode.gpus:
+        free = ~np.isin(np.arange(fabric.n_ranks), first.all)
     there = fabric.group(decode.gpus, free)
     sent = _sent(model, workload, prefill)
     ranks = np.concatenate([first.all, there])

@@ -69,13 +69,9 @@ def decode_pool(routes: Routes, model: Model, work: Workload, traffic: Traffic, 
         return f"decode: {1e3 * np.nanmin(tpot):.3g} ms per token at best, and {1e3 * traffic.tpot:g} ms are promised"
     rate = found.tokens_per_second / traffic.mean_answer
     best = found.point(int(_fewest(traffic, rate, found.gpus, tpot, tpot <= traffic.tpot)[0]))
-    layout, rate_of_one = (
-        Layout(best["ep"], tp=best["tp"], pp=best["pp"]),
-        best["tokens_per_second"] / traffic.mean_answer,
-    )
-    return Pool(
-        layout, best["batch"], 1 / best["tokens_per_user"], rate_of_one, int(_units(traffic, np.float64(rate_of_one)))
-    )
+    layout = Layout(best["ep"], tp=best["tp"], pp=best["pp"])
+    each = np.float64(best["tokens_per_second"] / traffic.mean_answer)
+    return Pool(layout, best["batch"], 1 / best["tokens_per_user"], float(each), int(_units(traffic, each)))
 
 
 def prefill_pool(

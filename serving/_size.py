@@ -71,7 +71,9 @@ class Fleet:
     dollars_per_million : dict
         Of "prefill", "cached" and "decode" tokens [$ per million].
     unit_share : float
-        One decode unit's part of the traffic.
+        What one decode unit answers when never idle, as a part of the traffic.
+    pool_ratio : float
+        GPUs that read for each that answers, were units divisible.
     losses : tuple of Loss
         One lost tray, switch, rack.
     assumptions : tuple of str
@@ -92,6 +94,7 @@ class Fleet:
     dollars_per_hour: float = 0.0
     dollars_per_million: dict[str, float] | None = None
     unit_share: float = 0.0
+    pool_ratio: float = 0.0
     losses: tuple[Loss, ...] = ()
     assumptions: tuple[str, ...] = ()
 
@@ -154,7 +157,7 @@ def size(
     >>> import topo, serving
     >>> traffic = Traffic(200, prompt=2000, answer=500, ttft=2, tpot=0.03)
     >>> size(topo.load("gb200-nvl72", 2), serving.load_model("deepseek-v3"), traffic)
-    Fleet(3 racks, 432 $/h)
+    Fleet(3 racks, 432 $/h: 64 GPUs read and 64 answer; 3.66 of 30 ms per token, 87.99 of 2000 ms to the first)
     """
     routes, work = route(graph), workload or Workload(batch_per_gpu=1)
     one = int(routes.fabric.domain_sizes.max())
@@ -177,11 +180,12 @@ def size(
         said += (f"the design states no power of {', '.join(unstated)}: they are not in the kW",)
     stated = sum(power for power in watts.values() if power is not None)
     hourly = dollars_per_gpu_hour * one
+    ratio = prefill.layout.gpus / prefill.rate / (decode.layout.gpus / decode.rate)
     return Fleet(
         "sized", _binding(traffic, decode, first), prefill, decode, sent, first, decode.seconds,
         racks, spare_racks, racks * one, racks * one * stated / routes.fabric.n_ranks if stated else None,
         racks * hourly, _prices(graph, model, work, traffic, prefill, decode, dollars_per_gpu_hour),
-        decode.rate / traffic.requests_per_second, _losses(graph, model, work, traffic, decode, one), said,
+        decode.rate / traffic.requests_per_second, ratio, _losses(graph, model, work, traffic, decode, one), said,
     )  # fmt: skip
 
 
