@@ -22,7 +22,7 @@ EP, TP, PP = (8, 16, 32, 64, 72, 128, 144), (1, 2, 4, 8), (1, 2, 4)
 def swept() -> serving.Sweep:
     graphs = {f"{name} x {n}": topo.load(name, n) for name in DESIGNS for n in ((1, 2) if "72" in name else (8, 16))}
     works = {kv: serving.Workload(batch_per_gpu=1, kv_dtype=kv) for kv in ("bf16", "fp8")}
-    batch = np.unique(np.round(np.geomspace(1, 1024, 60)).astype(int))
+    batch = np.unique(np.round(np.geomspace(1, 1024, 120)).astype(int))
     context = np.geomspace(1024, 262144, 24).astype(int)
     return serving.sweep(graphs, serving.load_model("deepseek-v3"), works, ep=EP, tp=TP, pp=PP, batch=batch,
                          context=context)  # fmt: skip

@@ -21,7 +21,7 @@ _CLOUD = 4000
 
 
 def draw_pareto(sweep: Sweep, *, heading: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw tokens per second of a GPU against what a user sees: all points that fit, and the front with its layouts.
+    """Draw tokens per second of a GPU against what a user sees: all points that fit, and the fronts.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def draw_pareto(sweep: Sweep, *, heading: str | None = None, ax: Axes | None = N
     Returns
     -------
     Axes
-        The one passed in, or the new one; one colour per design.
+        The one passed in, or the new one; the front of each design in its colour.
 
     Raises
     ------
@@ -57,12 +57,10 @@ def draw_pareto(sweep: Sweep, *, heading: str | None = None, ax: Axes | None = N
         ax = ax or own_axes(7.6, 4.8)
         _cloud(ax, sweep)
         for name, colour in zip(sweep.axes["design"], _colours(len(sweep.axes["design"])), strict=True):
-            rows = [row for row in front if row["design"] == name]
+            rows = [sweep.point(int(i)) for i in sweep.front(name)]
             if rows:
                 x, y = ([row[key] for row in rows] for key in ("speed", "tokens_per_gpu"))
-                ax.plot(x, y, color=colour, marker="o", linestyle="", markersize=4.5, label=name, zorder=4)
-        x, y = ([row[key] for row in front] for key in ("speed", "tokens_per_gpu"))
-        ax.plot(x, y, color=GREY, linewidth=0.9, drawstyle="steps-post", zorder=3)
+                ax.plot(x, y, color=colour, marker="o", markersize=3, linewidth=1.1, label=name, zorder=3)
         _name_some(ax, sweep, front)
         per_user = "tokens/s per user" if (sweep.tokens_per_user[sweep.fits] > 0).any() else "passes/s"
         ax.set(xscale="log", yscale="log", xlabel=f"{per_user} [1/s]", ylabel="tokens/s per GPU [1/s]")
@@ -70,7 +68,7 @@ def draw_pareto(sweep: Sweep, *, heading: str | None = None, ax: Axes | None = N
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
         ax.grid(which="major")
         ax.legend(loc="lower left")
-        said = f"From {front[0]['speed']:,.4g} {per_user} to {y[-1]:,.0f} tokens/s per GPU"
+        said = f"From {front[0]['speed']:,.4g} {per_user} to {front[-1]['tokens_per_gpu']:,.0f} tokens/s per GPU"
         title(ax, f"{heading}: {said[0].lower()}{said[1:]}" if heading else said)
     return ax
 

@@ -31,11 +31,11 @@ from ._size import Loss as Loss
 from ._size import size as size
 from ._step import Step as Step
 from ._step import step as step
-from ._tiers import TIERS as TIERS
-from ._tiers import Tier as Tier
 from ._sweep import Sweep as Sweep
 from ._sweep import pareto_front as pareto_front
 from ._sweep import sweep as sweep
+from ._tiers import TIERS as TIERS
+from ._tiers import Tier as Tier
 from ._times import TIMES as TIMES
 from ._traffic import Traffic as Traffic
 from ._traffic import log_normal_lengths as log_normal_lengths

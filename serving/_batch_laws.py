@@ -5,9 +5,9 @@ References are to his blackboard lecture on the Dwarkesh podcast, 2026-04-29, by
 
 from __future__ import annotations
 
-from serving._elementwise import Number, larger
-
 import math
+
+from serving._elementwise import Number, larger
 
 __all__ = [
     "dollars_per_token",

@@ -34,8 +34,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Graph: TypeAlias = "nx.Graph[str] | Fabric"
 
-#: Most points of a sweep: 56 bytes each.
-MOST_POINTS = 100_000_000
+#: Most points of a sweep: 57 bytes each and as much again while a layout is worked out.
+MOST_POINTS = 20_000_000
 _ARRAYS = ("lower", "serial", "seconds", "tokens_per_second", "tokens_per_user", "memory_per_gpu")
 
 
@@ -89,8 +89,13 @@ class Sweep:
         """What a user sees: tokens per second, or passes per second where prompts give none [1/s]."""
         return np.where(self.tokens_per_user > 0, self.tokens_per_user, 1 / self.seconds)
 
-    def front(self) -> Ints:
+    def front(self, design: str | None = None) -> Ints:
         """Return the points that fit and that no other beats in both speed and tokens per GPU: flat, fastest first.
+
+        Parameters
+        ----------
+        design : str, optional
+            Of the points of that design alone.
 
         Examples
         --------
@@ -102,7 +107,8 @@ class Sweep:
         >>> [(row["ep"], row["batch"]) for row in map(found.point, found.front())]
         [(8, 1), (8, 16)]
         """
-        there = np.flatnonzero(self.fits.ravel())
+        fits = self.fits if design is None else self.fits & _along(self.axes["design"], design, self.fits.ndim)
+        there = np.flatnonzero(fits)
         return there[pareto_front(self.speed.ravel()[there], self.tokens_per_gpu.ravel()[there])]
 
     def point(self, i: int) -> dict[str, Any]:
@@ -128,6 +134,12 @@ class Sweep:
             "exist": int((self.gpus > 0).sum()), "fit": int(self.fits.sum()), "refused": self.refused,
             "time": self.time, "front": [self.point(int(i)) for i in self.front()],
         }  # fmt: skip
+
+
+def _along(names: tuple[str, ...], name: str, ndim: int) -> NDArray[np.bool_]:
+    if name not in names:
+        raise InputError(Fault("design", name, "was not swept", suggest(name, names)))
+    return np.array([one == name for one in names]).reshape(-1, *[1] * (ndim - 1))
 
 
 def pareto_front(a: ArrayLike, b: ArrayLike) -> Ints:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from serving._elementwise import Number, larger, smaller
-from serving._pool_laws import context_in_flight, handover_seconds
-
 from serving._batch_laws import (
     dollars_per_token,
     drain_seconds,
@@ -27,6 +24,7 @@ from serving._context_laws import (
     sparse_positions,
     utilisation,
 )
+from serving._elementwise import Number, larger, smaller
 from serving._pipeline_laws import (
     BUBBLES,
     equal_cost_tokens,
@@ -36,12 +34,13 @@ from serving._pipeline_laws import (
     pipeline_idle_share,
     pipeline_seconds,
 )
+from serving._pool_laws import context_in_flight, handover_seconds
 
 __all__ = [
     "BUBBLES",
     "break_even_seconds",
-    "crossing_context",
     "context_in_flight",
+    "crossing_context",
     "decode_tokens_per_second",
     "dollars_per_token",
     "drain_seconds",
@@ -51,8 +50,8 @@ __all__ = [
     "fast_mode_batches",
     "fast_mode_kv_share",
     "fast_mode_price",
-    "hold_dollars",
     "handover_seconds",
+    "hold_dollars",
     "kernel_seconds",
     "knee_batch",
     "kv_bytes_at_crossing",

@@ -21,7 +21,8 @@ def test_the_front_is_drawn_by_design_with_layouts() -> None:
     ax = figures.draw_pareto(swept, heading="mixtral")
     lines = {line.get_label(): line for line in ax.lines}
     rows = [swept.point(int(i)) for i in swept.front()]
-    assert list(lines["other"].get_xdata()) == [row["speed"] for row in rows if row["design"] == "other"]
+    for name in ("one", "other"):
+        assert list(lines[name].get_xdata()) == [swept.point(int(i))["speed"] for i in swept.front(name)]
     assert f"{int(swept.fits.sum())} points that fit" in lines
     assert ax.texts[0].get_text() == f"EP {rows[0]['ep']}, batch {rows[0]['batch']}"
     assert ax.get_title(loc="left").replace("\n", " ").startswith("mixtral: from ")
