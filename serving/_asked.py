@@ -14,7 +14,7 @@ from serving._one_step import OneStep
 from serving._plan import PlacementPlan, plan_for, require_plan, require_records
 from serving._shared import spread
 from serving._software import Software
-from serving._stages import Task
+from serving._task import Task
 from serving._workload import Workload
 from topo import Fabric, Routes, route
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from collectives import Cost, cost
 from serving._alike import Alike
-from serving._stages import Collective, Stages, Task, Wire
+from serving._stages import Stages
+from serving._task import Collective, Task, Wire
 from topo import Routes
 
 __all__ = ["OneStep"]

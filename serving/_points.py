@@ -8,7 +8,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from serving._stages import Collective, Stages, Task, Wire
+from serving._stages import Stages
+from serving._task import Collective, Task, Wire
 from serving._wires import Wires, longer
 
 __all__ = ["Points"]

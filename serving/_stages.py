@@ -9,20 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import Cost, MoE, Outer
-from serving._chip import ChipNumbers
+from collectives import MoE, Outer
 from serving._dtypes import dtype_bytes
 from serving._elementwise import Number, smaller
-from serving._layout import Groups, Layout
-from serving._model import Model
 from serving._operations import (
     NUMBERS,
     Local,
@@ -35,61 +32,15 @@ from serving._operations import (
     sum_parts,
     times,
 )
-from serving._plan import PlacementPlan
-from serving._software import Software
-from serving._workload import Slice, Workload
+from serving._task import Collective, ExpertLayer, Task, Wire
+from serving._workload import Slice
 from serving.laws import matmul_flop, two_batch_seconds
 
-__all__ = ["Collective", "ExpertLayer", "Stages", "Task", "Wire"]
+__all__ = ["Stages"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Reals = NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Wire(Generic[Number]):
-    """Time of a collective and its part that grows with bytes [s]; of one step also what `cost` said."""
-
-    seconds: Number
-    bandwidth_seconds: Number
-    cost: Cost | None = None
-
-
-class Collective(NamedTuple):
-    """What `cost` is asked: kind, sizes, and who takes part how."""
-
-    kind: str
-    size: Any
-    words: dict[str, Any]
-
-
-class Task(NamedTuple):
-    """What is worked out: model with the loads of its experts, workload, layout, plan, ranks, chip and software."""
-
-    model: Model
-    workload: Workload
-    layout: Layout
-    plan: PlacementPlan
-    shares: Floats
-    groups: Groups
-    chip: ChipNumbers
-    software: Software
-
-
-@dataclass(frozen=True, eq=False)
-class ExpertLayer(Generic[Number]):
-    """One layer's dispatch, experts and combine, the experts also of half a batch.
-
-    `tokens` of every GPU's experts and how many of them are `hit`, one row per batch: (batches, GPUs).
-    """
-
-    dispatch: Wire[Number]
-    combine: Wire[Number]
-    experts: Part[Number]
-    half_experts: Part[Number]
-    tokens: Floats
-    hit: Floats
 
 
 class Stages(ABC, Generic[Number]):

@@ -22,7 +22,7 @@ from serving._model import Model
 from serving._plan import plan_for, require_records
 from serving._points import Points
 from serving._software import Software
-from serving._stages import Task
+from serving._task import Task
 from serving._times import TIMES, rates_of, times_of
 from serving._wires import Wires
 from serving._workload import Workload, whole

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from collectives import Cost, cost
 from serving._alike import Alike
-from serving._stages import Collective, Wire
+from serving._task import Collective, Wire
 from topo import Fabric, Routes
 
 __all__ = ["Curve", "Wires", "curve_of", "longer"]
