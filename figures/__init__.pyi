@@ -7,6 +7,7 @@ from ._failures import draw_failures as draw_failures
 from ._growth import draw_growth as draw_growth
 from ._lines import Line as Line
 from ._lines import draw_lines as draw_lines
+from ._pareto import draw_pareto as draw_pareto
 from ._placement import draw_placement as draw_placement
 from ._save import save as save
 from ._timeline import draw_timeline as draw_timeline

@@ -21,6 +21,7 @@ from rackbound import (
     _read_command,
     _simulate_command,
     _step_command,
+    _sweep_command,
     _validate_command,
 )
 from rackbound._brackets import told
@@ -63,6 +64,7 @@ app.command()(_validate_command.validate)
 app.command()(_calibrate_command.calibrate)
 app.command()(_step_command.step)
 app.command()(_lecture_command.lecture)
+app.command()(_sweep_command.sweep)
 app.command()(_catalogue_commands.doctor)
 
 

@@ -7,11 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collectives import expert_shares, inclusion_shares
-from serving._layout import Layout, require_layout
+from serving._chip import chip_numbers
+from serving._layout import Groups, Layout, require_layout
 from serving._model import Model
+from serving._one_step import OneStep
 from serving._plan import PlacementPlan, plan_for, require_plan, require_records
 from serving._shared import spread
-from serving._stages import Software, Stages
+from serving._software import Software
+from serving._task import Task
 from serving._workload import Workload
 from topo import Fabric, Routes, route
 
@@ -40,6 +43,9 @@ class Asked:
         if plan is not None:
             require_plan(plan, model, self.layout)
 
-    def stages(self, plan: PlacementPlan, software: Software) -> Stages:
+    def stages(self, plan: PlacementPlan, software: Software) -> OneStep:
         """Return the step with a plan."""
-        return Stages(self.routes, self.model, self.workload, self.layout, plan, self.shares, software)
+        groups = Groups(self.routes.fabric, self.layout)
+        chip = chip_numbers(self.routes.fabric, groups.all)
+        task = Task(self.model, self.workload, self.layout, plan, self.shares, groups, chip, software)
+        return OneStep(task, self.routes)

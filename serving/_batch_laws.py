@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from serving._elementwise import Number, larger
+
 __all__ = [
     "dollars_per_token",
     "drain_seconds",
@@ -21,7 +23,7 @@ __all__ = [
 ]
 
 
-def lecture_seconds(flop: float, flops: float, weight_bytes: float, kv_bytes: float, bandwidth: float) -> float:
+def lecture_seconds(flop: Number, flops: float, weight_bytes: float, kv_bytes: Number, bandwidth: float) -> Number:
     """Return a step as the lecture has it: compute and memory overlap, wires and attention arithmetic are free.
 
     Parameters
@@ -45,10 +47,11 @@ def lecture_seconds(flop: float, flops: float, weight_bytes: float, kv_bytes: fl
     >>> lecture_seconds(4e12, 1e15, 8e9, 8e9, 8e12)
     0.004
     """
-    return max(flop / flops, (weight_bytes + kv_bytes) / bandwidth)
+    seconds: Number = larger(flop / flops, (weight_bytes + kv_bytes) / bandwidth)
+    return seconds
 
 
-def scaling_book_seconds(flop: float, flops: float, weight_bytes: float, kv_bytes: float, bandwidth: float) -> float:
+def scaling_book_seconds(flop: Number, flops: float, weight_bytes: float, kv_bytes: Number, bandwidth: float) -> Number:
     """Return a step as the scaling book has it: caches are read on their own, weights beside their arithmetic.
 
     Parameters
@@ -70,7 +73,8 @@ def scaling_book_seconds(flop: float, flops: float, weight_bytes: float, kv_byte
     >>> scaling_book_seconds(4e12, 1e15, 8e9, 8e9, 8e12)
     0.005
     """
-    return kv_bytes / bandwidth + max(flop / flops, weight_bytes / bandwidth)
+    weights: Number = larger(flop / flops, weight_bytes / bandwidth)
+    return kv_bytes / bandwidth + weights
 
 
 def machine_balance(flops: float, bandwidth: float, bytes_per_weight: float) -> float:

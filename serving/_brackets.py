@@ -13,7 +13,7 @@ from serving._asked import Asked
 from serving._layout import Layout
 from serving._model import Model
 from serving._plan import PlacementPlan
-from serving._stages import Software
+from serving._software import Software
 from serving._workload import Workload
 from topo import Fabric, Routes
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serving._stages import Stages
+from serving._one_step import OneStep
 
 __all__ = ["Imbalance", "imbalance_of"]
 
@@ -42,16 +42,17 @@ class Imbalance:
     gained: float | None
 
 
-def imbalance_of(worked: Stages, before: Stages | None) -> Imbalance | None:
+def imbalance_of(worked: OneStep, before: OneStep | None) -> Imbalance | None:
     """Return how uneven the experts' work of a step is; `before` is the same step without its plan."""
     rows = [(s, len(which), layer) for s in range(worked.layout.pp) for which, layer in worked.kinds[s]]
     if not rows:
         return None
     count = np.array([n for _, n, _ in rows], dtype=np.float64)
     ratio = [float(layer.tokens.max() / layer.tokens.mean()) for _, _, layer in rows]
+    costs = [(layer.dispatch.cost, layer.combine.cost) for _, _, layer in rows]
     s, _, worst = rows[int(np.argmax(ratio))]
-    rank = int(worked.groups.stages[s][int(np.argmax(worst.tokens))])
-    slow = max((cost for _, _, layer in rows for cost in (layer.dispatch, layer.combine)), key=lambda c: c.seconds)
+    rank = int(worked.groups.stages[s][int(np.argmax(worst.tokens[0]))])
+    slow = max((cost for pair in costs for cost in pair if cost), key=lambda cost: cost.seconds)
     groups = worked.layout.stage // worked.layout.ep
 
     def mean(values: list[float]) -> float:
@@ -63,7 +64,7 @@ def imbalance_of(worked: Stages, before: Stages | None) -> Imbalance | None:
         experts_hit=mean([float(layer.hit.max()) for _, _, layer in rows]),
         experts_hit_per_layer=mean([float(layer.hit.sum()) / groups for _, _, layer in rows]),
         hot_link=f"{slow.bottleneck_kind} {slow.bottleneck}" if slow.seconds else "",
-        remote_share=mean([layer.dispatch.remote_share for _, _, layer in rows]),
+        remote_share=mean([out.remote_share for out, _ in costs if out]),
         gained=None if before is None else sum(p.seconds for p in before.all_parts) - sum(
             p.seconds for p in worked.all_parts
         ),

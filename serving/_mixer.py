@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from serving._elementwise import Number, larger, smaller
 from serving.laws import visible_positions
 
 __all__ = ["NOTHING", "Cache", "Mixer"]
@@ -43,26 +44,30 @@ class Cache:
     selected: int | None = None
     expanded: tuple[int, int] | None = None
 
-    def kept(self, context: float) -> float:
+    def kept(self, context: Number) -> Number:
         """Return the positions kept of a context."""
-        return (context if self.window is None else min(context, self.window)) / self.stride
+        kept: Number = context if self.window is None else smaller(context, self.window)
+        return kept / self.stride
 
-    def read(self, before: float, after: float) -> float:
+    def read(self, before: Number, after: Number) -> Number:
         """Return the positions read by the tokens from `before` (excluded) to `after`, all together."""
         reach = [n for n in (self.window, self.selected and self.selected * self.stride) if n is not None]
         return visible_positions(before, after, min(reach, default=None)) / self.stride
 
-    def flop(self, before: float, after: float) -> float:
+    def flop(self, before: Number, after: Number) -> Number:
         """Return the arithmetic of the tokens from `before` (excluded) to `after` [FLOP]."""
         read = self.read(before, after)
         if self.expanded is None:
             return self.flops_per_position * read
-        return min(self.flops_per_position * read, self.expanded[0] * read + self.expanded[1] * self.kept(before))
+        expanded = self.expanded[0] * read + self.expanded[1] * self.kept(before)
+        least: Number = smaller(self.flops_per_position * read, expanded)
+        return least
 
-    def touched(self, before: float, after: float) -> float:
+    def touched(self, before: Number, after: Number) -> Number:
         """Return the different positions of one sequence that these tokens read or write, each once."""
-        first = 0.0 if self.window is None else max(0.0, before + 1 - self.window)
-        return min(self.read(before, after), (after - first) / self.stride)
+        first = 0.0 if self.window is None else larger(0.0, before + 1 - self.window)
+        moved: Number = smaller(self.read(before, after), (after - first) / self.stride)
+        return moved
 
 
 @dataclass(frozen=True)
@@ -111,20 +116,22 @@ class Mixer:
         """Elements a token adds while it is within every window."""
         return sum(cache.elements / cache.stride for cache in self.caches)
 
-    def kv_kept(self, context: float, tp: int = 1) -> float:
+    def kv_kept(self, context: Number, tp: int = 1) -> Number:
         """Return the cached elements of one sequence on one of `tp` GPUs; heads divide, a latent does not."""
-        return sum(cache.elements * cache.kept(context) / min(tp, cache.heads) for cache in self.caches)
+        kept = (cache.elements * cache.kept(context) / min(tp, cache.heads) for cache in self.caches)
+        return sum(kept, 0.0 * context)
 
-    def kv_read(self, before: float, after: float, tp: int = 1) -> float:
+    def kv_read(self, before: Number, after: Number, tp: int = 1) -> Number:
         """Return the elements one of `tp` GPUs moves for the tokens from `before` (excluded) to `after`.
 
         Kernels read a position once for all new tokens of a sequence.
         """
-        return sum(cache.elements * cache.touched(before, after) / min(tp, cache.heads) for cache in self.caches)
+        moved = (cache.elements * cache.touched(before, after) / min(tp, cache.heads) for cache in self.caches)
+        return sum(moved, 0.0 * after)
 
-    def flop(self, before: float, after: float) -> float:
+    def flop(self, before: Number, after: Number) -> Number:
         """Return the arithmetic on cache and state of the tokens from `before` (excluded) to `after` [FLOP]."""
-        return sum(cache.flop(before, after) for cache in self.caches) + self.flops_per_token * (after - before)
+        return sum((cache.flop(before, after) for cache in self.caches), self.flops_per_token * (after - before))
 
 
 #: A layer that mixes no tokens.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from serving._dtypes import dtype_bytes
+from serving._elementwise import Number
 from serving._mixer import Mixer
 from serving._quantisation import PARTS
 from serving.laws import matmul_flop
@@ -257,19 +259,19 @@ class Model:
         """KV cache a token takes in all layers while it is within every window, at bf16 [bytes]."""
         return self.kv_bytes(1)
 
-    def kv_bytes(self, context: float, kv_dtype: str = "bf16") -> float:
+    def kv_bytes(self, context: Number, kv_dtype: str = "bf16") -> Number:
         """Return the KV cache of one sequence.
 
         Parameters
         ----------
-        context : float
+        context : float or array
             Positions in the context.
         kv_dtype : str
             Type of the cache.
 
         Returns
         -------
-        float
+        float or array
             Sum over layers of the positions kept: min(context, window) / stride of each cache [bytes].
 
         Raises
@@ -283,8 +285,8 @@ class Model:
         >>> load_model("deepseek-v3").kv_bytes(4096, "fp8")
         143917056.0
         """
-        elements = sum(mixer.kv_kept(context) for mixer in self.mixers)
-        return float(elements) * dtype_bytes(kv_dtype, "kv_dtype")
+        each, alike = dtype_bytes(kv_dtype, "kv_dtype"), Counter(self.mixers)
+        return sum((count * mixer.kv_kept(context) * each for mixer, count in alike.items()), 0.0 * context)
 
     @property
     def state_bytes(self) -> float:

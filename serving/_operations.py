@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from serving._chip import ChipNumbers
 from serving._dtypes import dtype_bytes
+from serving._elementwise import Number, larger
 from serving._model import STATE_BYTES, Model
 from serving._workload import Slice, Workload
 from serving.laws import expected_experts_hit, kernel_seconds, matmul_flop
@@ -18,7 +22,9 @@ __all__ = [
     "Local",
     "Part",
     "expert_part",
+    "expert_parts",
     "kv_bytes",
+    "kv_bytes_at",
     "local_parts",
     "merged",
     "overlapped",
@@ -32,11 +38,13 @@ Ints = NDArray[np.intp]
 
 #: The resources of a step; each Part says how long it keeps each busy.
 RESOURCES = ("compute", "memory", "network")
+#: Fields of a Part that add up.
+NUMBERS = ("seconds", "compute_seconds", "memory_seconds", "network_seconds", "flop", "n_bytes")
 
 
 @dataclass(frozen=True)
-class Part:
-    """One operation of a step, all its layers together.
+class Part(Generic[Number]):
+    """One operation of a step, all its layers together; floats, or arrays of points side by side.
 
     Attributes
     ----------
@@ -51,18 +59,17 @@ class Part:
     """
 
     name: str
-    seconds: float
-    compute_seconds: float = 0.0
-    memory_seconds: float = 0.0
-    network_seconds: float = 0.0
-    flop: float = 0.0
-    n_bytes: float = 0.0
+    seconds: Number
+    compute_seconds: Number | float = 0.0
+    memory_seconds: Number | float = 0.0
+    network_seconds: Number | float = 0.0
+    flop: Number | float = 0.0
+    n_bytes: Number | float = 0.0
 
     @property
     def resource(self) -> str:
         """What it waits for: "compute", "memory" or "network"."""
-        times = {"compute": self.compute_seconds, "memory": self.memory_seconds, "network": self.network_seconds}
-        return max(times, key=lambda name: times[name])
+        return max(RESOURCES, key=lambda name: float(getattr(self, f"{name}_seconds")))
 
 
 @dataclass(frozen=True)
@@ -75,49 +82,56 @@ class Local:
     tp: int = 1
     cp: int = 1
 
-    def parts(self, slices: Sequence[Slice], layers: Sequence[int], *, head: bool = False) -> list[Part]:
+    def parts(
+        self, slices: Sequence[Slice[Number]], layers: Sequence[int], *, head: bool = False
+    ) -> list[Part[Number]]:
         """Return attention projections; attention with the KV cache; dense weights, with the head if asked."""
         return [self._projections(slices, layers), self._attention(slices, layers), self._dense(slices, layers, head)]
 
-    def _projections(self, slices: Sequence[Slice], layers: Sequence[int]) -> Part:
-        model, share = self.model, self.tp
-        flop = matmul_flop(self._tokens(slices), model.params_in("attention", layers) / share)
-        n_bytes = model.bytes_in("attention", layers) / share
+    def _projections(self, slices: Sequence[Slice[Number]], layers: Sequence[int]) -> Part[Number]:
+        model, share, tokens = self.model, self.tp, self._tokens(slices)
+        flop = matmul_flop(tokens, model.params_in("attention", layers) / share)
+        n_bytes = 0 * tokens + model.bytes_in("attention", layers) / share
         return _kernel("attention projections", self.chip, flop, n_bytes, model.dtype_of("attention"))
 
-    def _attention(self, slices: Sequence[Slice], layers: Iterable[int]) -> Part:
+    def _attention(self, slices: Sequence[Slice[Number]], layers: Iterable[int]) -> Part[Number]:
         """Scores and values against the KV cache, and reading it; recurrent states are read and written."""
-        work, mixers = self.workload, [self.model.mixers[i] for i in layers]
-        flop = elements = states = 0.0
+        work, mixers = self.workload, Counter(self.model.mixers[i] for i in layers)
+        flop = elements = states = 0.0 * slices[0].tokens
         for count, before, after, _ in slices:
-            flop += count * sum(mixer.flop(before, after) for mixer in mixers) / (self.tp * self.cp)
-            elements += count * sum(mixer.kv_read(before, after, self.tp) for mixer in mixers)
-            states += 2 * count * sum(mixer.state_elements for mixer in mixers) / self.tp
+            for mixer, alike in mixers.items():
+                flop = flop + alike * count * mixer.flop(before, after) / (self.tp * self.cp)
+                elements = elements + alike * count * mixer.kv_read(before, after, self.tp)
+                states = states + 2 * alike * count * mixer.state_elements / self.tp
         n_bytes = elements * dtype_bytes(work.kv_dtype) + states * STATE_BYTES
-        asked = flop if work.attention_arithmetic else 0.0
-        return _kernel("attention and KV cache", self.chip, asked, n_bytes, work.kv_dtype)
+        return _kernel("attention and KV cache", self.chip, work.attention_arithmetic * flop, n_bytes, work.kv_dtype)
 
-    def _dense(self, slices: Sequence[Slice], layers: Sequence[int], head: bool) -> Part:
+    def _dense(self, slices: Sequence[Slice[Number]], layers: Sequence[int], head: bool) -> Part[Number]:
         model, tokens = self.model, self._tokens(slices)
         # A tied head is the embedding, read once per step all the same.
         end = "head" if model.head_params else "embedding"
         weights = {part: (model.params_in(part, layers), tokens) for part in ("dense", "shared")}
         weights["router"] = (model.params_in("router", layers) * self.workload.router, tokens)
-        weights[end] = (getattr(model, f"{end}_params") * head, sum(one.sequences * one.logits for one in slices))
-        compute = flop = n_bytes = 0.0
+        weights[end] = (getattr(model, f"{end}_params") * head, _sum([one.sequences * one.logits for one in slices]))
+        compute = flop = n_bytes = 0.0 * tokens
         for part, (params, passing) in weights.items():
-            work = matmul_flop(float(passing), params / self.tp)
-            compute += work / self.chip.rate(model.dtype_of(part))
-            flop += work
-            n_bytes += params / self.tp * dtype_bytes(model.dtype_of(part))
+            work = matmul_flop(passing, params / self.tp)
+            compute = compute + work / self.chip.rate(model.dtype_of(part))
+            flop = flop + work
+            n_bytes = n_bytes + params / self.tp * dtype_bytes(model.dtype_of(part))
         memory = n_bytes / self.chip.hbm_bandwidth
-        return Part("dense, shared experts and head", max(compute, memory), compute, memory, 0.0, flop, n_bytes)
+        seconds: Number = larger(compute, memory)
+        return Part("dense, shared experts and head", seconds, compute, memory, 0.0, flop, n_bytes)
 
-    def _tokens(self, slices: Sequence[Slice]) -> float:
-        return sum(one.tokens for one in slices) / self.cp
+    def _tokens(self, slices: Sequence[Slice[Number]]) -> Number:
+        return _sum([one.tokens for one in slices]) / self.cp
 
 
-def _kernel(name: str, chip: ChipNumbers, flop: float, n_bytes: float, dtype: str) -> Part:
+def _sum(terms: Sequence[Number]) -> Number:
+    return sum(terms[1:], terms[0])
+
+
+def _kernel(name: str, chip: ChipNumbers, flop: Number, n_bytes: Number, dtype: str) -> Part[Number]:
     rate = chip.rate(dtype)
     seconds = kernel_seconds(flop, rate, n_bytes, chip.hbm_bandwidth)
     return Part(name, seconds, flop / rate, n_bytes / chip.hbm_bandwidth, 0.0, flop, n_bytes)
@@ -125,7 +139,7 @@ def _kernel(name: str, chip: ChipNumbers, flop: float, n_bytes: float, dtype: st
 
 def local_parts(
     model: Model, workload: Workload, chip: ChipNumbers, batch: int, layers: Sequence[int], *, head: bool = True
-) -> list[Part]:
+) -> list[Part[float]]:
     """Return what a GPU does for its own sequences in some layers, routed experts aside.
 
     Parameters
@@ -145,12 +159,12 @@ def local_parts(
         Attention projections; attention arithmetic with the KV cache; dense layers with
         shared experts and head (and router, where the workload counts it).
     """
-    return Local(model, workload, chip).parts(workload.slices(batch), layers, head=head)
+    return Local(model, workload, chip).parts(workload.slices(float(batch)), layers, head=head)
 
 
 def expert_part(
     model: Model, workload: Workload, chip: ChipNumbers, tokens: Floats, held: Floats, hit: Floats
-) -> Part:  # fmt: skip
+) -> Part[float]:  # fmt: skip
     """Return the routed experts of one layer on the GPU that takes longest.
 
     Parameters
@@ -160,16 +174,24 @@ def expert_part(
     held, hit : (GPUs,) float
         Experts it holds, and those of them that some token is expected to reach.
     """
-    flop = matmul_flop(tokens, np.full(len(tokens), float(model.expert_params)))
+    found = expert_parts(model, workload, chip, tokens, held, hit)
+    return Part(found.name, *(float(getattr(found, name)) for name in NUMBERS))
+
+
+def expert_parts(
+    model: Model, workload: Workload, chip: ChipNumbers, tokens: Floats, held: Floats, hit: Floats
+) -> Part[Floats]:  # fmt: skip
+    """Return the same of points side by side: GPUs are the last axis, which goes away."""
+    flop = matmul_flop(tokens, float(model.expert_params))
     n_bytes = (held if workload.expert_read == "all" else hit) * model.expert_bytes
     compute, memory = flop / chip.rate(model.dtype_of("expert")), n_bytes / chip.hbm_bandwidth
-    i = int(np.argmax(np.maximum(compute, memory)))
-    seconds = max(float(compute[i]), float(memory[i]))
-    return Part("routed experts", seconds, float(compute[i]), float(memory[i]), 0.0, float(flop[i]), float(n_bytes[i]))
+    columns = np.broadcast_arrays(np.maximum(compute, memory), compute, memory, 0.0, flop, n_bytes)
+    longest = np.argmax(columns[0], axis=-1)[..., None]
+    return Part("routed experts", *(np.take_along_axis(column, longest, -1)[..., 0] for column in columns))
 
 
-def experts_hit(expert: Ints, rank: Ints, share: Floats, top_k: int, tokens: float, ranks: int) -> Floats:
-    """Return the experts on every GPU that at least one of `tokens` tokens is expected to reach, (ranks,) float.
+def experts_hit(expert: Ints, rank: Ints, share: Floats, top_k: int, tokens: float | Floats, ranks: int) -> Floats:
+    """Return the experts on every GPU that at least one of `tokens` tokens is expected to reach, (..., ranks) float.
 
     Parameters
     ----------
@@ -182,15 +204,26 @@ def experts_hit(expert: Ints, rank: Ints, share: Floats, top_k: int, tokens: flo
         most 1.
     """
     chance = np.minimum(1.0, share * top_k)
-    hit = expected_experts_hit(np.ones(len(expert)), chance, np.full(len(expert), tokens))
-    return np.bincount(rank, weights=hit, minlength=ranks).astype(np.float64)
+    found = np.zeros((*np.shape(tokens), ranks))
+    # Slots with one chance are hit alike.
+    for one in np.unique(chance):
+        held = np.bincount(rank[chance == one], minlength=ranks).astype(np.float64)
+        found += held * expected_experts_hit(1.0, float(one), np.asarray(tokens, dtype=np.float64))[..., None]
+    return found
 
 
 def kv_bytes(model: Model, workload: Workload, layers: Iterable[int], tp: int = 1) -> float:
     """Return the KV cache and recurrent states of one sequence in some layers, on one of `tp` GPUs [bytes]."""
-    mixers = [model.mixers[i] for i in layers]
-    kept = sum(mixer.kv_kept(workload.context, tp) for mixer in mixers) * dtype_bytes(workload.kv_dtype)
-    return kept + sum(mixer.state_elements for mixer in mixers) * STATE_BYTES / tp
+    return kv_bytes_at(float(workload.context), model, workload.kv_dtype, layers, tp)
+
+
+def kv_bytes_at(context: Number, model: Model, kv_dtype: str, layers: Iterable[int], tp: int = 1) -> Number:
+    """Return the same at a context, or at several side by side [bytes]."""
+    found = 0.0 * context
+    for mixer, alike in Counter(model.mixers[i] for i in layers).items():
+        kept = mixer.kv_kept(context, tp) * dtype_bytes(kv_dtype)
+        found = found + alike * (kept + mixer.state_elements * STATE_BYTES / tp)
+    return found
 
 
 def resident_bytes(
@@ -204,7 +237,7 @@ def resident_bytes(
     return (sum(model.layer_weight_bytes(int(i), 0) for i in layers) + ends) / tp
 
 
-def times(part: Part, count: int) -> Part:
+def times(part: Part[Number], count: int) -> Part[Number]:
     """Return a part done count times."""
     return Part(
         part.name, part.seconds * count, part.compute_seconds * count, part.memory_seconds * count,
@@ -212,23 +245,21 @@ def times(part: Part, count: int) -> Part:
     )  # fmt: skip
 
 
-def sum_parts(parts: list[Part]) -> Part:
+def sum_parts(parts: Sequence[Part[Number]]) -> Part[Number]:
     """Return parts of one name done one after the other."""
-    columns = [
-        sum(getattr(part, name) for part in parts)
-        for name in ("seconds", "compute_seconds", "memory_seconds", "network_seconds", "flop", "n_bytes")
-    ]
-    return Part(parts[0].name, *columns)
+    return Part(parts[0].name, *(sum(getattr(part, name) for part in parts) for name in NUMBERS))
 
 
-def merged(stages: list[list[Part]]) -> list[Part]:
+def merged(stages: list[list[Part[Number]]]) -> list[Part[Number]]:
     """Return the parts of one name summed over the stages, in the order they first come."""
-    by_name: dict[str, list[Part]] = {}
+    by_name: dict[str, list[Part[Number]]] = {}
     for part in (part for stage in stages for part in stage):
         by_name.setdefault(part.name, []).append(part)
     return [sum_parts(parts) for parts in by_name.values()]
 
 
-def overlapped(parts: list[Part]) -> float:
+def overlapped(parts: Sequence[Part[Number]]) -> Number:
     """Return the time [s] if everything overlaps: the most used of compute, memory and network."""
-    return max(float(sum(getattr(part, f"{name}_seconds") for part in parts)) for name in RESOURCES)
+    totals = [sum(getattr(part, f"{name}_seconds") for part in parts) for name in RESOURCES]
+    longest: Number = reduce(larger, totals)
+    return longest

@@ -21,24 +21,16 @@ from serving._assumptions import assumptions_of
 from serving._imbalance import Imbalance, imbalance_of
 from serving._layout import Layout
 from serving._model import Model
-from serving._operations import Part, overlapped
+from serving._one_step import OneStep
+from serving._operations import Part
 from serving._plan import PlacementPlan
-from serving._stages import ProfileLike, Software, Stages
+from serving._software import ProfileLike, Software
+from serving._times import TIMES, rates_of, times_of
 from serving._workload import Workload
-from serving.laws import lecture_seconds, matmul_flop, scaling_book_seconds
 from topo import Fabric, Fault, InputError, Routes, suggest
 from topo.units import format_quantity
 
-__all__ = ["TIMES", "Step", "step"]
-
-#: How the operations of a step share time: what each name of `Step.times` means.
-TIMES: dict[str, str] = {
-    "lower": "everything overlaps: the most used of compute, memory and wires",
-    "two_batch": "two half batches take turns on GPU and wires",
-    "serial": "one operation after the other; a kernel's compute and memory overlap",
-    "lecture": "the lecture's max(compute, weights + KV cache): no wires, no attention arithmetic",
-    "scaling_book": "the scaling book's KV cache + max(compute, weights): no wires, no attention arithmetic",
-}
+__all__ = ["Step", "step"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +94,7 @@ class Step:
     times: Mapping[str, float]
     time: str
     seconds: float
-    parts: tuple[Part, ...]
+    parts: tuple[Part[float], ...]
     binding: str
     binding_link: str
     remote_share: float
@@ -206,15 +198,16 @@ def _require_words(time: str, model: Model, workload: Workload) -> None:
         raise InputError(*faults)
 
 
-def _result(worked: Stages, before: Stages | None, time: str, *, uniform: bool, capped: int) -> Step:
-    times, parts = _times(worked), worked.all_parts
-    weights, kv, each = worked.memory()
+def _result(worked: OneStep, before: OneStep | None, time: str, *, uniform: bool, capped: int) -> Step:
+    times = {name: float(seconds) for name, seconds in times_of(worked, *TIMES).items()}
+    parts = worked.all_parts
+    weights, kv, each = max(worked.memory(), key=lambda row: row[0] + row[1])
     usable = worked.chip.hbm_bytes * (1 - worked.workload.hbm_reserve)
     fits = weights + kv <= usable
     most = max(0, math.floor((usable - weights) / (each * worked.layout.tp * worked.layout.cp))) if each else 0
     longest = max(parts, key=lambda part: part.seconds)
     uneven = imbalance_of(worked, before)
-    rates = _rates(worked, times[time], times["serial"])
+    rates = rates_of(worked, times[time])
     return Step(
         lower=times["lower"], serial=times["serial"], two_batch=times["two_batch"], times=times, time=time,
         seconds=times[time], parts=tuple(parts), binding=f"{longest.name} ({longest.resource})",
@@ -227,38 +220,7 @@ def _result(worked: Stages, before: Stages | None, time: str, *, uniform: bool, 
     )  # fmt: skip
 
 
-def _times(worked: Stages) -> dict[str, float]:
-    sends = worked.sends.seconds if worked.sends else 0.0
-    serial = sum(part.seconds for part in worked.all_parts)
-    can_halve = max(one.sequences for one in worked.slices) >= 2
-    model, chip, stage = worked.model, worked.chip, worked.layout.stage
-    met = model.active_params - (model.embedding_params if model.head_params else 0)
-    tokens, context = float(worked.tokens.sum()), worked.workload.cached or worked.workload.context
-    caches = 0.0 if worked.workload.phase == "prefill" and not worked.workload.cached else float(
-        worked.sequences.sum() * model.kv_bytes(context, worked.workload.kv_dtype)
-    )  # fmt: skip
-    simple = (matmul_flop(tokens, float(met)), stage * chip.rate(model.weight_dtype), model.total_weight_bytes,
-              caches, stage * chip.hbm_bandwidth)  # fmt: skip
-    return {
-        "lower": sum(overlapped(stage) for stage in worked.parts) + sends,
-        "two_batch": min(serial, worked.two_batch()) if can_halve else serial,
-        "serial": serial,
-        "lecture": lecture_seconds(*simple),
-        "scaling_book": scaling_book_seconds(*simple),
-    }
-
-
-def _rates(worked: Stages, seconds: float, serial: float) -> tuple[float, float]:
-    """Return new tokens per second of all sequences in flight, and of one sequence."""
-    work, flight = worked.workload, worked.layout.in_flight
-    slowest = max(sum(part.seconds for part in stage) for stage in worked.parts) / serial
-    period = seconds * max(1.0, flight * slowest)
-    if work.phase == "prefill":
-        return float(worked.tokens.sum()) * flight / period, 0.0
-    return float(worked.sequences.sum()) * flight * work.emitted / period, work.emitted / period
-
-
-def _why_not(worked: Stages, weights: float, kv: float, usable: float, most: int) -> str:
+def _why_not(worked: OneStep, weights: float, kv: float, usable: float, most: int) -> str:
     size = [format_quantity(n, "bytes") for n in (weights + kv, usable, weights, kv, weights + kv - usable)]
     if weights > usable:
         alone = f"the weights alone are {format_quantity(weights - usable, 'bytes')} too much"
@@ -268,13 +230,13 @@ def _why_not(worked: Stages, weights: float, kv: float, usable: float, most: int
     return f"{need}: {size[4]} too much; {alone}"
 
 
-def _assumptions(worked: Stages, uniform: bool, capped: int) -> tuple[str, ...]:
+def _assumptions(worked: OneStep, uniform: bool, capped: int) -> tuple[str, ...]:
     layout, work = worked.layout, worked.workload
     count = layout.stage // layout.ep
     groups = "one expert-parallel group" if count == 1 else f"{count} expert-parallel groups of {layout.ep} GPUs"
     software = worked.software
     # A library of expert layers copies tokens in its own way, unless another one is asked for.
-    own = software.experts.law == "expert" and work.copies == "direct"
+    own = software.copies_its_own_way and work.copies == "direct"
     said = list(assumptions_of(
         worked.routes.fabric, worked.model, work, worked.chip, uniform=uniform, profile=software.name,
         groups=groups, copies=software.experts.copies if own else None,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from serving._dtypes import dtype_bytes
+from serving._elementwise import Number
 from serving.laws import expected_accepted
 from topo import Fault, InputError, suggest
 
@@ -161,22 +162,22 @@ class Workload:
         """Tokens a sequence gains in a step of decode, on average."""
         return expected_accepted(self.draft, self.acceptance or 0.0)
 
-    def slices(self, sequences: float) -> tuple[Slice, ...]:
-        """Return the work of an attention replica with so many sequences.
+    def slices(self, sequences: Number, context: Number | None = None) -> tuple[Slice[Number], ...]:
+        """Return the work of an attention replica with so many sequences, of another context if given.
 
         Examples
         --------
         >>> Workload(context=4096, batch=1).slices(8)
         (Slice(sequences=8, before=4095, after=4096, logits=1),)
         """
+        each: Any = self.context if context is None else context
         if self.phase == "prefill":
-            return (Slice(sequences, self.cached, self.context, 1),)
-        checked = 1 + self.draft
-        decode = Slice(sequences, self.context - 1, self.context + self.draft, checked)
+            return (Slice(sequences, 0 * each + self.cached, each, 1),)
+        decode = Slice(sequences, each - 1, each + self.draft, 1 + self.draft)
         if self.chunk is None:
             return (decode,)
-        middle, half = self.prompt_tokens / 2, self.chunk / 2
-        return (decode, Slice(1, middle - half, middle + half, self.chunk / self.prompt_tokens))
+        prompt, half = self.prompt or each, self.chunk / 2
+        return (decode, Slice(0 * each + 1, prompt / 2 - half, prompt / 2 + half, self.chunk / prompt))
 
     def batch_of(self, ranks: int) -> Ints:
         """Return the sequences on each GPU of a group: equal up to one, (ranks,) int."""
@@ -194,19 +195,19 @@ class Workload:
         return f"{self.batch:,} sequences over the group"
 
 
-class Slice(NamedTuple):
-    """Like sequences of one step on one attention replica.
+class Slice(NamedTuple, Generic[Number]):
+    """Like sequences of one step on one attention replica; floats, or arrays of points side by side.
 
     `sequences` of them each grow from `before` to `after` tokens; the last `logits` of the new ones pass the head.
     """
 
-    sequences: float
-    before: float
-    after: float
-    logits: float
+    sequences: Number
+    before: Number
+    after: Number
+    logits: Number | float
 
     @property
-    def tokens(self) -> float:
+    def tokens(self) -> Number:
         """New tokens of all of them."""
         return self.sequences * (self.after - self.before)
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
-
 from serving._batch_laws import (
     dollars_per_token,
     drain_seconds,
@@ -29,6 +24,7 @@ from serving._context_laws import (
     sparse_positions,
     utilisation,
 )
+from serving._elementwise import Number, larger, smaller
 from serving._pipeline_laws import (
     BUBBLES,
     equal_cost_tokens,
@@ -38,10 +34,12 @@ from serving._pipeline_laws import (
     pipeline_idle_share,
     pipeline_seconds,
 )
+from serving._pool_laws import context_in_flight, handover_seconds
 
 __all__ = [
     "BUBBLES",
     "break_even_seconds",
+    "context_in_flight",
     "crossing_context",
     "decode_tokens_per_second",
     "dollars_per_token",
@@ -52,6 +50,7 @@ __all__ = [
     "fast_mode_batches",
     "fast_mode_kv_share",
     "fast_mode_price",
+    "handover_seconds",
     "hold_dollars",
     "kernel_seconds",
     "knee_batch",
@@ -76,10 +75,8 @@ __all__ = [
     "visible_positions",
 ]
 
-Number = TypeVar("Number", float, NDArray[np.float64])
 
-
-def matmul_flop(tokens: Number, weights: Number) -> Number:
+def matmul_flop(tokens: Number, weights: Number | float) -> Number:
     """Return the work of tokens passing weights: a multiply and an add each.
 
     Parameters
@@ -102,19 +99,19 @@ def matmul_flop(tokens: Number, weights: Number) -> Number:
     return 2 * tokens * weights
 
 
-def kernel_seconds(flop: float, flops: float, n_bytes: float, bandwidth: float) -> float:
+def kernel_seconds(flop: Number, flops: float, n_bytes: Number, bandwidth: float) -> Number:
     """Return the time of one kernel: compute and memory traffic overlap inside it.
 
     Parameters
     ----------
-    flop, flops : float
-        Work [FLOP] and rate [FLOP/s].
-    n_bytes, bandwidth : float
-        HBM traffic [bytes] and bandwidth [bytes/s].
+    flop, n_bytes : float or array
+        Work [FLOP] and HBM traffic [bytes].
+    flops, bandwidth : float
+        Rate [FLOP/s] and HBM bandwidth [bytes/s].
 
     Returns
     -------
-    float
+    float or array
         max(flop / flops, n_bytes / bandwidth) [s].
 
     References
@@ -126,10 +123,11 @@ def kernel_seconds(flop: float, flops: float, n_bytes: float, bandwidth: float) 
     >>> kernel_seconds(1e12, 1e15, 8e9, 8e12)
     0.001
     """
-    return max(flop / flops, n_bytes / bandwidth)
+    seconds: Number = larger(flop / flops, n_bytes / bandwidth)
+    return seconds
 
 
-def expected_experts_hit(n_experts: Number, inclusion: Number, tokens: Number) -> Number:
+def expected_experts_hit(n_experts: Number | float, inclusion: Number | float, tokens: Number) -> Number:
     """Return how many of some experts at least one token goes to, on average.
 
     Parameters
@@ -213,19 +211,19 @@ def least_redundant_experts(n_experts: int, ep: int) -> int:
     return -n_experts % ep
 
 
-def visible_positions(before: float, after: float, reach: float | None = None) -> float:
+def visible_positions(before: Number, after: Number, reach: float | None = None) -> Number:
     """Return the context positions that new tokens look at, all together.
 
     Parameters
     ----------
-    before, after : float
+    before, after : float or array
         Tokens in the context before and after: token t = before + 1, ..., after looks at t positions.
     reach : float, optional
         Most positions one token looks at; no limit by default.
 
     Returns
     -------
-    float
+    float or array
         Sum of min(t, reach) over the tokens, as t (t + 1) / 2 up to the reach and reach beyond.
 
     References
@@ -237,9 +235,12 @@ def visible_positions(before: float, after: float, reach: float | None = None) -
     >>> visible_positions(0, 4), visible_positions(0, 4, 2), visible_positions(99, 100)
     (10.0, 7.0, 100.0)
     """
-    low, high = (before, after) if reach is None else (min(before, reach), min(after, reach))
-    beyond = 0.0 if reach is None else reach * (max(after, reach) - max(before, reach))
-    return (high * (high + 1) - low * (low + 1)) / 2 + beyond
+    if reach is None:
+        return (after * (after + 1) - before * (before + 1)) / 2
+    low, high = smaller(before, reach), smaller(after, reach)
+    beyond = reach * (larger(after, reach) - larger(before, reach))
+    seen: Number = (high * (high + 1) - low * (low + 1)) / 2 + beyond
+    return seen
 
 
 def recurrence_flop(state_elements: int, multiply_adds: int) -> int:
@@ -298,7 +299,7 @@ def expected_accepted(draft: int, acceptance: float) -> float:
     return float(sum(acceptance**i for i in range(draft + 1)))
 
 
-def two_batch_seconds(local: float, dispatch: float, experts: float, combine: float) -> float:
+def two_batch_seconds(local: Number, dispatch: Number, experts: Number, combine: Number) -> Number:
     """Return the time of one layer for two half batches that take turns on the GPU and on the wires.
 
     Parameters
@@ -322,4 +323,6 @@ def two_batch_seconds(local: float, dispatch: float, experts: float, combine: fl
     >>> two_batch_seconds(3.0, 1.0, 2.0, 1.0)
     10.0
     """
-    return max(local, combine) + max(dispatch, local) + max(experts, dispatch) + max(combine, experts)
+    ways = ((local, combine), (dispatch, local), (experts, dispatch), (combine, experts))
+    found: Number = larger(*ways[0]) + larger(*ways[1]) + larger(*ways[2]) + larger(*ways[3])
+    return found

@@ -18,6 +18,8 @@ BUDGET = 20e-3
 MODEL = "deepseek-v3"
 DESIGNS = ("hgx-h100-8", "hgx-b200-8", "mi300x-8", "gb200-nvl72", "gb300-nvl72")
 WIDTHS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 73, 80, 88, 96, 104, 112, 120, 128, 136, 144)
+#: Design -> numbers of domains whose layouts are swept.
+SWEPT = {"gb200-nvl72": (1, 2), "hgx-h200-8": (4, 16), "mi355x-8": (2, 8)}
 
 #: File -> shape, its parameters, and the collective whose loads colour the links.
 SHAPES: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -56,6 +58,10 @@ def main(folder: Path) -> list[Path]:
     written += figures.save(axes, folder / "step-time")
     axes = figures.draw_step(steps[-1], heading="deepseek-v3 on 2 x 72 GPUs")
     written += figures.save(axes, folder / "step", ["png"])
+    graphs = {f"{name} x {n}": topo.load(name, n) for name, counts in SWEPT.items() for n in counts}
+    swept = serving.sweep(graphs, model, work, ep=(8, 16, 32, 64, 72, 144), tp=(1, 2, 4, 8), pp=(1, 2),
+                          batch=[round(2 ** (i / 4)) for i in range(41)])  # fmt: skip
+    written += figures.save(figures.draw_pareto(swept, heading=MODEL), folder / "pareto", ["png"])
     bounds = {
         name: placement.expert_layer_bound(topo.load(name, domains=2), model, work, step_budget=BUDGET)
         for name in DESIGNS

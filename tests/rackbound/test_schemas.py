@@ -66,6 +66,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("step", HGX, "--model", "glm-4.5", "--phase", "chunked", "--chunk", "512", "--draft", "2", "--acceptance",
          "0.8", "--drafter", "free", "--assume", "num_hidden_layers=46"),
     ],
+    "sweep/1": [("sweep", str(DATA / "study-small.toml"))],
     "bound/1": [
         ("bound", HGX, *MIXTRAL), ("bound", HGX, *MIXTRAL, "--domains", "1", "--overlap", "full"),
         ("bound", HGX, "--model", "llama-3.1-70b"), ("bound", HGX, *MIXTRAL, "--budget", "1us"),

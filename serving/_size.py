@@ -1,0 +1,262 @@
+"""How many racks does a traffic need, what do they cost, and what does one failure take away?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import networkx as nx
+
+from collectives import plain
+from serving._assumptions import assumptions_of
+from serving._chip import chip_numbers
+from serving._handover import Handover
+from serving._model import Model
+from serving._pools import Pool, decode_pool, one_new, prefill_pool
+from serving._step import step
+from serving._traffic import Traffic
+from serving._workload import Workload
+from topo import Fabric, fail, route
+
+__all__ = ["Fleet", "Loss", "size"]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one failed part takes from the decode pool.
+
+    Attributes
+    ----------
+    part : str
+        "tray", "switch" or "rack".
+    share : float
+        Part of the pool's tokens per second that is gone until it is repaired.
+    served : bool
+        Whether what is left still serves the traffic, headroom used up and no spare started.
+    note : str
+        Why as much.
+    """
+
+    part: str
+    share: float
+    served: bool
+    note: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fleet:
+    """Racks for a traffic.
+
+    Attributes
+    ----------
+    status : {"sized", "infeasible"}
+        Infeasible: `binding` says what cannot be kept, all else is zero or None.
+    binding : str
+        What sets the size of each pool, or why there is none.
+    prefill, decode : Pool or None
+        The two pools.
+    handover : Handover or None
+        KV caches of a long prompt's pass between them.
+    ttft, tpot : float
+        First token of a long prompt that has just missed a pass, and each further token [s].
+    racks, spare_racks : int
+        Scale-up domains, spares counted; and those.
+    gpus : int
+        GPUs of all racks.
+    watts : float or None
+        What the racks draw by the powers the design states [W].
+    dollars_per_hour : float
+        [$ per hour].
+    dollars_per_million : dict
+        Of "prefill", "cached" and "decode" tokens [$ per million].
+    unit_share : float
+        What one decode unit answers when never idle, as a part of the traffic.
+    pool_ratio : float
+        GPUs that read for each that answers, were units divisible.
+    losses : tuple of Loss
+        One lost tray, switch, rack.
+    assumptions : tuple of str
+        Everything that was filled in.
+    """
+
+    status: str
+    binding: str
+    prefill: Pool | None = None
+    decode: Pool | None = None
+    handover: Handover | None = None
+    ttft: float = 0.0
+    tpot: float = 0.0
+    racks: int = 0
+    spare_racks: int = 0
+    gpus: int = 0
+    watts: float | None = None
+    dollars_per_hour: float = 0.0
+    dollars_per_million: dict[str, float] | None = None
+    unit_share: float = 0.0
+    pool_ratio: float = 0.0
+    losses: tuple[Loss, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        if self.prefill is None or self.decode is None:
+            return f"Fleet(infeasible: {self.binding})"
+        ratio = f"{self.prefill.gpus} GPUs read and {self.decode.gpus} answer"
+        return f"Fleet({self.racks} racks, {self.dollars_per_hour:,.0f} $/h: {ratio}; {self.binding})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        result: dict[str, Any] = plain(self)
+        return result
+
+
+def size(
+    graph: nx.Graph[str],
+    model: Model,
+    traffic: Traffic,
+    *,
+    workload: Workload | None = None,
+    ep: Sequence[int] | None = None,
+    tp: Sequence[int] = (1,),
+    pp: Sequence[int] = (1,),
+    dollars_per_gpu_hour: float = 2.0,
+    spare_racks: int = 1,
+) -> Fleet:
+    """Return the fewest racks of a design that serve a traffic.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        One unit of each pool side by side: two domains where a unit fills one.
+    model : Model
+        From `load_model`.
+    traffic : Traffic
+        Requests, lengths, promises, headroom.
+    workload : Workload, optional
+        Types and copies; its phase, batch and context do not count.
+    ep, tp, pp : sequence of int, optional
+        Layouts to choose from, for each pool its own; ep by default one domain and the power of two in it
+        (a dense model: 1).
+    dollars_per_gpu_hour : float, optional
+        Rent [$ per GPU and hour]; 2 is the lecture's. Spares are paid too.
+    spare_racks : int, optional
+        Racks beyond what the traffic needs.
+
+    Returns
+    -------
+    Fleet
+        A promise that cannot be kept is a result with a reason.
+
+    Raises
+    ------
+    InputError
+        No room for two units, a chip without numbers.
+
+    Examples
+    --------
+    >>> import topo, serving
+    >>> traffic = Traffic(200, prompt=2000, answer=500, ttft=2, tpot=0.03)
+    >>> size(topo.load("gb200-nvl72", 2), serving.load_model("deepseek-v3"), traffic)
+    Fleet(3 racks, 432 $/h: 64 GPUs read and 64 answer; 3.66 of 30 ms per token, 87.99 of 2000 ms to the first)
+    """
+    routes, work = route(graph), workload or Workload(batch_per_gpu=1)
+    one = int(routes.fabric.domain_sizes.max())
+    widths = ep or (sorted({one, 1 << (one.bit_length() - 1)}) if model.is_moe else [1])
+    axes = {"ep": widths, "tp": tp, "pp": pp}
+    chip = chip_numbers(routes.fabric, routes.fabric.group(routes.fabric.n_ranks))
+    said = (*assumptions_of(routes.fabric, model, work, chip), *_ASSUMED)
+    decode = decode_pool(routes, model, work, traffic, axes)
+    if isinstance(decode, str):
+        return Fleet("infeasible", decode, assumptions=said)
+    read = prefill_pool(routes, model, work, traffic, axes, decode)
+    if isinstance(read, str):
+        return Fleet("infeasible", read, assumptions=said)
+    prefill, sent, first = read
+    racks = _racks(prefill, one) + _racks(decode, one) + spare_racks
+    bill = routes.fabric.bill
+    watts = {name: part.power for name, part in bill.items()}
+    unstated = [name for name, power in watts.items() if power is None]
+    if unstated:
+        said += (f"the design states no power of {', '.join(unstated)}: they are not in the kW",)
+    stated = sum(power for power in watts.values() if power is not None)
+    hourly = dollars_per_gpu_hour * one
+    ratio = prefill.layout.gpus / prefill.rate / (decode.layout.gpus / decode.rate)
+    return Fleet(
+        "sized", _binding(traffic, decode, first), prefill, decode, sent, first, decode.seconds,
+        racks, spare_racks, racks * one, racks * one * stated / routes.fabric.n_ranks if stated else None,
+        racks * hourly, _prices(graph, model, work, traffic, prefill, decode, dollars_per_gpu_hour),
+        decode.rate / traffic.requests_per_second, ratio, _losses(graph, model, work, traffic, decode, one), said,
+    )  # fmt: skip
+
+
+_ASSUMED = (
+    "prompts alike share a pass, and one waits for the pass under way; arrivals are even, no queue builds up",
+    "decode at the mean context of what is under way; memory varies with it, no more",
+)
+
+
+def _racks(pool: Pool, one: int) -> int:
+    """Return the racks of a pool: as many whole units in each as it holds, or several racks a unit."""
+    if pool.layout.gpus <= one:
+        return -(-pool.units // (one // pool.layout.gpus))
+    return pool.units * -(-pool.layout.gpus // one)
+
+
+def _binding(traffic: Traffic, decode: Pool, first: float) -> str:
+    said = f"{1e3 * decode.seconds:.3g} of {1e3 * traffic.tpot:g} ms per token, "
+    return said + f"{1e3 * first:.4g} of {1e3 * traffic.ttft:g} ms to the first"
+
+
+def _prices(
+    graph: nx.Graph[str], model: Model, work: Workload, traffic: Traffic, prefill: Pool, decode: Pool, rent: float
+) -> dict[str, float]:
+    """Return dollars per million tokens, headroom paid by those who come.
+
+    A cached token costs what it adds to the pass: attention of the new tokens to it.
+    """
+    second = traffic.requests_per_second
+    answered = decode.gpus * rent / 3600 / (second * traffic.mean_answer)
+    mean = round(traffic.mean_prompt)
+    new = one_new(work, traffic, mean)
+    read = replace(work, phase="prefill", batch=prefill.batch, batch_per_gpu=None)
+    whole, alone = (
+        step(graph, model, replace(read, context=context, cached=context - new), layout=prefill.layout).seconds
+        for context in (mean, new)
+    )
+    each = prefill.gpus * rent / 3600 / second
+    cached = mean - new
+    return {
+        "prefill": 1e6 * each * alone / whole / new,
+        "cached": 1e6 * each * (1 - alone / whole) / cached if cached else 0.0,
+        "decode": 1e6 * answered,
+    }
+
+
+def _losses(
+    graph: nx.Graph[str], model: Model, work: Workload, traffic: Traffic, decode: Pool, one: int
+) -> tuple[Loss, ...]:
+    fabric = Fabric.from_graph(graph)
+    in_rack = max(1, one // decode.layout.gpus)
+    idle = max(0, one - in_rack * decode.layout.gpus)
+    hosts = fabric.host[fabric.ranks]
+    tray = int((hosts == hosts[0]).sum()) if hosts[0] >= 0 else 1
+    dead = 0 if idle >= tray else 1
+    why = f"{tray} GPUs; {idle} idle in the rack" + (" take their place" if not dead else ": the unit stops")
+
+    def loss(part: str, units: float, note: str) -> Loss:
+        left = (decode.units - units) * decode.rate
+        return Loss(part, units / decode.units, left >= traffic.requests_per_second, note)
+
+    found = [loss("tray", dead, why)]
+    switch = next((i for i in range(len(fabric.labels)) if fabric.tier[i] == "scale-up"), None)
+    if switch is not None:
+        name = fabric.labels[switch] + ("0" if fabric.planes[switch] > 1 else "")
+        context = traffic.mean_context
+        asked = replace(work, phase="decode", context=context, batch=None, batch_per_gpu=decode.batch)
+        before, after = (
+            step(one_graph, model, asked, layout=decode.layout).tokens_per_second
+            for one_graph in (graph, fail(graph, switches=[name]))
+        )
+        found.append(loss("switch", 1 - after / before, f"{name}: a unit is {before / after:.4g} times as slow"))
+    found.append(loss("rack", min(decode.units, in_rack), f"{in_rack} units"))
+    return tuple(found)

@@ -1,0 +1,55 @@
+"""Does `rackbound sweep` read a study as it is meant, and refuse the rest in one go?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import serving
+import topo
+
+from .command import DATA, run
+
+STUDY = DATA / "study-small.toml"
+
+
+def test_a_study_is_the_sweep_it_describes() -> None:
+    told = run("sweep", STUDY, "--json").answer["results"]
+    assert told["points"] == 4 * 2 * 3 * 2 * 3 * 2
+    assert told["axes"]["design"] == ["hgx-h100-8 x 1", "hgx-h100-8 x 2", "hgx-b200-8 x 1", "hgx-b200-8 x 2"]
+    assert told["refused"] == {"layout needs 16 GPUs and the graph has 8": 48}
+    first = told["front"][0]
+    work = serving.Workload(batch_per_gpu=1, kv_dtype="fp8")
+    layout = serving.Layout(first["ep"], tp=first["tp"])
+    one = serving.step(topo.load("hgx-b200-8"), serving.load_model("mixtral-8x7b"), work, layout=layout)
+    assert first["seconds"] == pytest.approx(one.two_batch)
+
+
+def test_a_report_and_a_figure(tmp_path: Path) -> None:
+    found = run("sweep", STUDY, "--figure", tmp_path / "front.svg")
+    assert found.code == 0
+    assert "288 points, 240 of layouts that can exist, 170 of them fit" in found.out
+    assert (tmp_path / "front.svg").stat().st_size > 1000
+
+
+def test_types_of_weights_are_swept(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(
+        STUDY.read_text().replace('models = "mixtral-8x7b"', 'models = "mixtral-8x7b"\nweight_dtype = ["bf16", "fp8"]')
+    )
+    told = run("sweep", path, "--json").answer
+    assert told["results"]["axes"]["model"] == ["mixtral-8x7b bf16", "mixtral-8x7b fp8"]
+    assert any("weights taken as fp8" in line for line in told["assumptions"])
+
+
+def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text("[study]\ndesign = 'x'\n[layout]\nep = 8\n[wurkload]\nbatch = 1\n")
+    found = run("sweep", path)
+    assert found.code == 2
+    for part in ("study.design", "study.designs", "study.models", "wurkload"):
+        assert part in found.err
+    assert run("sweep", tmp_path / "none.toml").code == 2
+    path.write_text(STUDY.read_text().replace("batch_per_gpu = [1, 16, 256]", ""))
+    assert "states no batch" in run("sweep", path).err

@@ -1,0 +1,158 @@
+"""Do the racks serve the traffic, do the dollars add up, and is a lost part what it carries?"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+import serving
+import topo
+from serving import Fleet, Layout, Traffic, Workload, size, step
+from topo import InputError
+
+MIXTRAL = {"prompt": 1000, "answer": 300, "ttft": 2.0, "tpot": 0.03}
+
+
+@cache
+def graph(design: str, domains: int) -> Any:
+    return topo.load(design, domains)
+
+
+def sized(requests: float, design: str = "hgx-h100-8", model: str = "mixtral-8x7b", **changes: Any) -> Fleet:
+    words = {name: changes.pop(name) for name in ("dollars_per_gpu_hour", "spare_racks", "ep") if name in changes}
+    traffic = Traffic(requests, **(MIXTRAL | changes))
+    return size(graph(design, 2), serving.load_model(model), traffic, **words)
+
+
+def test_the_pools_keep_what_is_promised_as_steps() -> None:
+    """Both pools worked out again by the plain model."""
+    fleet, model = sized(3000), serving.load_model("mixtral-8x7b")
+    assert fleet.decode is not None
+    assert fleet.prefill is not None
+    work = Workload(context=1000 + 150, batch_per_gpu=fleet.decode.batch)  # 1001 .. 1300 are under way
+    one = step(graph("hgx-h100-8", 2), model, work, layout=fleet.decode.layout)
+    assert fleet.tpot == pytest.approx(1 / one.tokens_per_user)
+    assert fleet.tpot <= 0.03
+    assert fleet.decode.rate == pytest.approx(one.tokens_per_second / 300)
+    assert fleet.decode.units == -(-3000 // (0.7 * fleet.decode.rate))
+    read = Workload("prefill", context=1000, batch=fleet.prefill.batch)
+    passed = step(graph("hgx-h100-8", 2), model, read, layout=fleet.prefill.layout)
+    assert fleet.prefill.rate == pytest.approx(fleet.prefill.batch / passed.seconds)
+    assert fleet.handover is not None
+    waits = 2 * passed.seconds + fleet.handover.exposed_seconds + fleet.decode.seconds
+    assert fleet.ttft == pytest.approx(waits)
+    assert fleet.ttft <= 2.0
+
+
+def test_dollars_add_up_over_prompts_caches_and_answers() -> None:
+    fleet = sized(3000, cache_hit=0.6, dollars_per_gpu_hour=3.0)
+    assert fleet.dollars_per_million is not None
+    assert fleet.prefill is not None
+    assert fleet.decode is not None
+    each = fleet.dollars_per_million
+    request = (400 * each["prefill"] + 600 * each["cached"] + 300 * each["decode"]) / 1e6
+    assert request * 3000 * 3600 == pytest.approx(3.0 * (fleet.prefill.gpus + fleet.decode.gpus))
+    assert 0 < each["cached"] < each["prefill"] / 5
+    assert fleet.dollars_per_hour == 3.0 * fleet.gpus == 3.0 * 8 * fleet.racks
+
+
+def test_more_requests_take_as_many_more_racks() -> None:
+    one, ten = sized(5000, spare_racks=0), sized(50000, spare_racks=0)
+    assert ten.racks == pytest.approx(10 * one.racks, rel=0.1)
+    assert ten.unit_share == pytest.approx(one.unit_share / 10, rel=0.1)
+    assert sized(5000, spare_racks=3).racks == one.racks + 3
+
+
+def test_caches_that_hit_save_readers() -> None:
+    cold, warm = sized(5000), sized(5000, cache_hit=0.8)
+    assert cold.prefill is not None
+    assert warm.prefill is not None
+    assert warm.prefill.units < cold.prefill.units
+    assert warm.pool_ratio < cold.pool_ratio / 2
+
+
+def test_the_long_prompts_set_the_first_token() -> None:
+    mixed = sized(500, prompt=[(500, 9), (4000, 1)])
+    most = sized(500, prompt=[(500, 9), (4000, 1)], quantile=0.9)
+    assert mixed.ttft > most.ttft
+
+
+def test_what_cannot_be_kept_is_a_result_with_its_reason() -> None:
+    assert "ms per token at best, and 0.1 ms are promised" in sized(10, tpot=1e-4).binding
+    assert "to the first token at best, and 1 ms are promised" in sized(10, ttft=1e-3).binding
+    small = sized(10, model="deepseek-v3", ep=[8])
+    assert (small.status, small.racks) == ("infeasible", 0)
+    assert "nothing fits: 9" in small.binding  # 656 GB of experts over 8 GPUs, and 15 GB of all else on each
+    assert repr(small).startswith("Fleet(infeasible: decode: nothing fits")
+
+
+def test_a_lost_part_takes_what_it_carries() -> None:
+    fleet = sized(30000)
+    assert fleet.decode is not None
+    tray, switch, rack = fleet.losses
+    assert tray.share == rack.share == 1 / fleet.decode.units  # a unit is a host is a rack
+    assert (tray.served, rack.served) == (True, True)  # within the headroom
+    hurt = topo.fail(graph("hgx-h100-8", 2), switches=["d0/switch0"])
+    work = Workload(context=1150, batch_per_gpu=fleet.decode.batch)
+    model = serving.load_model("mixtral-8x7b")
+    before, after = (
+        step(one, model, work, layout=fleet.decode.layout).tokens_per_second for one in (graph("hgx-h100-8", 2), hurt)
+    )
+    assert switch.share == pytest.approx((1 - after / before) / fleet.decode.units)
+
+
+def test_idle_gpus_of_a_rack_take_a_trays_place() -> None:
+    fleet = sized(20000, "gb200-nvl72", "deepseek-v3", ep=[64])
+    assert fleet.losses[0].share == 0
+    assert fleet.losses[0].note == "4 GPUs; 8 idle in the rack take their place"
+
+
+@pytest.mark.parametrize(("prompt", "fewest", "most"), [(2000, 100, 200), (25000, 700, 1200), (60000, 1800, 2200)])
+def test_one_rack_is_a_thousandth_of_gemini(prompt: int, fewest: int, most: int) -> None:
+    """Lecture, 26:15 and 27:18: 2,000 sequences 64 times a second are 128,000 of hundreds of millions tokens/s.
+
+    It is a thousandth where caches fill the rack at some 2,000 to 5,000 sequences, and more where contexts are short.
+    """
+    fleet = sized(2e8 / 1000, "gb200-nvl72", "deepseek-v3", prompt=prompt, answer=1000, ttft=60, tpot=0.025, ep=[64])
+    assert fewest < 1 / fleet.unit_share < most
+
+
+def test_power_is_what_the_design_states() -> None:
+    fleet = sized(3000)
+    assert fleet.watts == 700 * fleet.gpus
+    assert any("states no power of" in line for line in fleet.assumptions)
+
+
+def test_lengths_and_promises_are_checked_together() -> None:
+    with pytest.raises(InputError) as error:
+        Traffic(0, prompt=[], answer=[(10, -1)], cache_hit=1.0, quantile=0, tpot=float("nan"))
+    places = {fault.place for fault in error.value.faults}
+    assert places == {"requests_per_second", "prompt", "answer", "cache_hit", "quantile", "tpot"}
+
+
+def test_log_normal_lengths_have_their_quantiles() -> None:
+    rows = serving.log_normal_lengths(1000, 8000, 1000)
+    below = sum(share for tokens, share in rows if tokens <= 8000)
+    assert below == pytest.approx(0.95, abs=2e-3)
+    assert sum(share for tokens, share in rows if tokens <= 1000) == pytest.approx(0.5, abs=2e-3)
+
+
+def test_the_context_under_way_is_what_counting_tokens_finds() -> None:
+    traffic = Traffic(1, prompt=[(10, 1), (30, 3)], answer=[(4, 1), (8, 2)])
+    contexts = [
+        (prompt + t, a * b) for prompt, a in traffic.shares("prompt") for answer, b in traffic.shares("answer")
+        for t in range(1, answer + 1)
+    ]  # fmt: skip
+    mean = sum(context * weight for context, weight in contexts) / sum(weight for _, weight in contexts)
+    assert traffic.mean_context == round(mean)
+
+
+def test_layouts_of_several_racks_count_them_all() -> None:
+    traffic = Traffic(1000, prompt=1000, answer=300, tpot=0.5)
+    fleet = size(topo.load("hgx-h200-8", 8), serving.load_model("deepseek-v3"), traffic, ep=[32], spare_racks=0)
+    assert fleet.decode is not None
+    assert fleet.prefill is not None
+    assert fleet.decode.layout == Layout(32)
+    assert fleet.racks == 4 * (fleet.decode.units + fleet.prefill.units)
