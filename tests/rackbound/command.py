@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ def run(*arguments: object) -> Run:
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["rackbound", *map(str, arguments)]),
+        mock.patch.dict(os.environ, COLUMNS="118"),  # as in a pipe; workers that run tests say 80
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
