@@ -44,6 +44,7 @@ from ._parts import kin_of as kin_of
 from ._parts import parts_of as parts_of
 from ._parts import some_of as some_of
 from ._profile import Profile as Profile
+from ._profile import Shelf as Shelf
 from ._profile import list_profiles as list_profiles
 from ._profile import load_profile as load_profile
 from ._profile import write_profile as write_profile

@@ -14,13 +14,34 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from collectives._constants import CONSTANTS
+from collectives._constants import CONSTANTS, Constant
 from topo import Fault, InputError, suggest
 from topo.units import format_quantity, parse_quantity
 
-__all__ = ["Profile", "list_profiles", "load_profile", "write_profile"]
+__all__ = ["Profile", "Shelf", "list_profiles", "load_profile", "write_profile"]
 
-_FIELDS_CURE = "Add it; docs/predictions.md lists every key."
+
+@dataclass(frozen=True, eq=False)
+class Shelf:
+    """Profiles that ship with one package, and the laws files of their kind may have.
+
+    Attributes
+    ----------
+    package : str
+        Their folder is its `profiles`.
+    laws : mapping of str to mapping of str to Constant
+        Law -> constant -> unit and meaning.
+    docs : str
+        The page that lists every key.
+    """
+
+    package: str
+    laws: Mapping[str, Mapping[str, Constant]]
+    docs: str
+
+
+#: Of libraries of collectives.
+_LIBRARIES = Shelf("collectives", CONSTANTS, "docs/predictions.md")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +55,7 @@ class Profile:
     version : int
         Goes up when constants change.
     law : str
-        The row of `collectives.CONSTANTS` that lists its constants; "ideal" has none.
+        The row of its shelf's laws (`collectives.CONSTANTS`) that lists its constants; "ideal" has none.
     source : str
         What it was fitted to.
     fitted : date or None
@@ -94,25 +115,27 @@ class Profile:
 
 
 @cache
-def list_profiles() -> tuple[str, ...]:
-    """Return the names of the profiles that ship.
+def list_profiles(shelf: Shelf = _LIBRARIES) -> tuple[str, ...]:
+    """Return the names of the profiles that ship: those of libraries, unless another shelf is named.
 
     Examples
     --------
     >>> "ideal" in list_profiles()
     True
     """
-    folder = resources.files("collectives") / "profiles"
+    folder = resources.files(shelf.package) / "profiles"
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
 
 
-def load_profile(name_or_path: str | os.PathLike[str] | Profile) -> Profile:
+def load_profile(name_or_path: str | os.PathLike[str] | Profile, shelf: Shelf = _LIBRARIES) -> Profile:
     """Return the validated profile of a name or a TOML file; a Profile is given back.
 
     Parameters
     ----------
     name_or_path : str, path or Profile
         A name of `list_profiles`, or a file that `write_profile` wrote.
+    shelf : Shelf, optional
+        Where names are looked up, and the laws a file may have.
 
     Raises
     ------
@@ -126,15 +149,15 @@ def load_profile(name_or_path: str | os.PathLike[str] | Profile) -> Profile:
     """
     if isinstance(name_or_path, Profile):
         return name_or_path
-    text, file = _read(os.fspath(name_or_path))
+    text, file = _read(os.fspath(name_or_path), shelf)
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(Fault("TOML", str(error), "is not valid TOML", "Correct that line.", file)) from None
-    return _validated(data, file)
+    return _validated(data, file, shelf)
 
 
-def write_profile(profile: Profile, path: str | os.PathLike[str]) -> None:
+def write_profile(profile: Profile, path: str | os.PathLike[str], shelf: Shelf = _LIBRARIES) -> None:
     """Write a profile as the TOML file that `load_profile` reads.
 
     Constants are written with their units and six digits.
@@ -145,17 +168,18 @@ def write_profile(profile: Profile, path: str | os.PathLike[str]) -> None:
         The file cannot be written.
     """
     try:
-        Path(path).write_text("".join(f"{line}\n" for line in _lines(profile)), encoding="utf-8")
+        Path(path).write_text("".join(f"{line}\n" for line in _lines(profile, shelf)), encoding="utf-8")
     except OSError as error:
         rule = f"cannot be written: {error.strerror or error}"
         raise InputError(Fault("profile", os.fspath(path), rule, "Name a file you may write to.")) from None
 
 
-def _read(name: str) -> tuple[str, str]:
-    if name in list_profiles():
-        return (resources.files("collectives") / "profiles" / f"{name}.toml").read_text(encoding="utf-8"), name
+def _read(name: str, shelf: Shelf) -> tuple[str, str]:
+    if name in list_profiles(shelf):
+        return (resources.files(shelf.package) / "profiles" / f"{name}.toml").read_text(encoding="utf-8"), name
     if not name.endswith(".toml") and not os.path.isfile(name):
-        raise InputError(Fault("profile", name, "is not a known profile and no file", suggest(name, list_profiles())))
+        cure = suggest(name, list_profiles(shelf))
+        raise InputError(Fault("profile", name, "is not a known profile and no file", cure))
     try:
         return Path(name).read_text(encoding="utf-8-sig"), name
     except (OSError, ValueError) as error:
@@ -163,15 +187,16 @@ def _read(name: str) -> tuple[str, str]:
         raise InputError(Fault("profile", name, rule, "Give a file of `rackbound calibrate --save`.")) from None
 
 
-def _validated(data: dict[str, Any], file: str) -> Profile:
+def _validated(data: dict[str, Any], file: str, shelf: Shelf) -> Profile:
     from pydantic import TypeAdapter, ValidationError
 
     faults: list[Fault] = []
-    rows = CONSTANTS.get(str(data.get("law")), {})
-    if "law" in data and data["law"] not in CONSTANTS:
-        faults.append(Fault("law", data["law"], "is no known law", suggest(str(data["law"]), CONSTANTS), file))
+    rows = shelf.laws.get(str(data.get("law")), {})
+    cure = f"Add it; {shelf.docs} lists every key."
+    if "law" in data and data["law"] not in shelf.laws:
+        faults.append(Fault("law", data["law"], "is no known law", suggest(str(data["law"]), shelf.laws), file))
     tables = {name: dict(_flat(data.get(name, {}))) for name in ("constants", "errors")}
-    faults += _strange(tables, rows, file) if rows or not faults else []
+    faults += _strange(tables, rows, file, cure) if rows or not faults else []
     values: dict[str, float] = {}
     for key in [key for key in tables["constants"] if key in rows]:
         values[key] = _value(tables["constants"][key], rows[key].unit, f"constants.{key}", faults, file)
@@ -179,13 +204,13 @@ def _validated(data: dict[str, Any], file: str) -> Profile:
     try:
         found = TypeAdapter(Profile).validate_python({**data, **tables, **stated, "constants": values})
     except ValidationError as error:
-        faults += [_fault(detail, file) for detail in error.errors()]
+        faults += [_fault(detail, file, cure) for detail in error.errors()]
     if faults:
         raise InputError(*faults)
     return found
 
 
-def _strange(tables: dict[str, dict[str, Any]], rows: Mapping[str, Any], file: str) -> Iterator[Fault]:
+def _strange(tables: dict[str, dict[str, Any]], rows: Mapping[str, Any], file: str, cure: str) -> Iterator[Fault]:
     """Find constants of another law, and those this law misses."""
     for table, found in tables.items():
         for key in found:
@@ -193,7 +218,7 @@ def _strange(tables: dict[str, dict[str, Any]], rows: Mapping[str, Any], file: s
                 yield Fault(f"{table}.{key}", found[key], "is no constant of this law", suggest(key, rows), file)
     for key in rows:
         if key not in tables["constants"]:
-            yield Fault(f"constants.{key}", None, "is missing", _FIELDS_CURE, file)
+            yield Fault(f"constants.{key}", None, "is missing", cure, file)
 
 
 def _flat(table: Any, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -218,10 +243,10 @@ def _value(value: Any, unit: Any, place: str, faults: list[Fault], file: str) ->
         return 0.0
 
 
-def _fault(detail: Any, file: str) -> Fault:
+def _fault(detail: Any, file: str, cure: str) -> Fault:
     place = ".".join(str(part) for part in detail["loc"])
     if detail["type"] in ("missing", "missing_argument", "missing_keyword_only_argument"):
-        return Fault(place, None, "is missing", _FIELDS_CURE, file)
+        return Fault(place, None, "is missing", cure, file)
     if detail["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         cure = suggest(place, [f.name for f in fields(Profile)])
         return Fault(place, detail["input"], "is not a key of a profile", cure, file)
@@ -229,18 +254,19 @@ def _fault(detail: Any, file: str) -> Fault:
     return Fault(place, detail["input"], rule, "Correct the value.", file)
 
 
-def _lines(profile: Profile) -> Iterator[str]:
+def _lines(profile: Profile, shelf: Shelf) -> Iterator[str]:
     for name in ("name", "version", "law", "libraries", "source", "fitted", "chips", "band", "copies"):
         value = getattr(profile, name)
-        if value is not None:
+        if value is not None and (name, value) != ("copies", "direct"):
             yield f"{name} = {_toml(value)}"
-    yield f"bandwidth = {_toml(format_quantity(profile.bandwidth, 'bandwidth'))}"
+    if profile.bandwidth:
+        yield f"bandwidth = {_toml(format_quantity(profile.bandwidth, 'bandwidth'))}"
     for table in ("constants", "errors"):
         found = getattr(profile, table)
         for group in dict.fromkeys(key.partition(".")[0] for key in found):
             yield from ("", f"[{table}.{group}]")
             for key in [key for key in found if key.partition(".")[0] == group]:
-                row = CONSTANTS[profile.law][key]
+                row = shelf.laws[profile.law][key]
                 if table == "errors" or row.unit == "ratio":
                     written: Any = float(f"{found[key]:.6g}")
                 else:

@@ -131,6 +131,9 @@ def step_report(
     say(f"  by rule of thumb {format_quantity(step.times['lecture'], 'seconds')} (the lecture's max), "
         f"{format_quantity(step.times['scaling_book'], 'seconds')} (the scaling book's sum)")  # fmt: skip
     user = f", {step.tokens_per_user:,.4g} per sequence" if step.tokens_per_user else ""
+    if step.band is not None:
+        low, mid, high = (format_quantity(s, "seconds") for s in (step.band[0], step.times["engine"], step.band[1]))
+        say(f"  with the engine it takes {mid}: nine in ten measurements lie in {low} .. {high}")
     say(f"  bound by {step.binding}; {step.tokens_per_second:,.0f} tokens/s{user} at {step.time}")
     fits = f"fits, as would {step.most_sequences:,} sequences per GPU" if step.fits else f"does not fit: {step.reason}"
     need, usable = format_quantity(step.memory_per_gpu, "bytes"), format_quantity(step.memory_usable, "bytes")

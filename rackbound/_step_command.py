@@ -25,10 +25,12 @@ from rackbound._options import (
     overrides_of,
 )
 from rackbound._output import emit_json, envelope, note
-from topo import Fabric, is_graph_file, load_design, together
+from topo import Fabric, Fault, InputError, is_graph_file, load_design, together
 
 __all__ = ["step"]
 
+#: What `serving.TIMES` names; the help must not import the floors.
+_TIMES = ("lower", "two_batch", "serial", "lecture", "scaling_book", "engine")
 #: Domains made without being asked for.
 _MOST_DOMAINS = 64
 
@@ -56,7 +58,12 @@ def step(
     loads: Annotated[
         str | None, typer.Option(help="JSON file of expert loads: one list, or one per MoE layer.")
     ] = None,
-    time: Annotated[str, typer.Option(help="Rates at: lower, two_batch, serial, lecture, scaling_book.")] = "serial",
+    engine: Annotated[
+        str | None, typer.Option(help="A serving engine, as vllm-blackwell, or a TOML file; in place of --profile.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help=f"Rates at: {', '.join(_TIMES)}.  [default: serial; engine, with one]")
+    ] = None,
     profile: Profile = "ideal",
     expert_profile: Annotated[
         str | None, typer.Option(help="Software of dispatch and combine.  [default: --profile]")
@@ -84,11 +91,12 @@ def step(
     asked: dict[str, Any] = {"phase": phase, "context": context, "batch": batch, "batch_per_gpu": per_gpu,
                              "cached": cached, "chunk": chunk, "prompt": prompt, "draft": draft,
                              "acceptance": acceptance, "drafter": drafter}  # fmt: skip
-    work, loaded, sketch, load = together(
+    work, loaded, sketch, load, runs = together(
         lambda: Workload(**asked),
         lambda: load_model(model, stated),
         lambda: Layout(1 if ep is None else ep, **cut),
         lambda: read_loads(loads),
+        lambda: _software(engine, profile),
     )
     shown = None if is_graph_file(design) else load_design(design, overrides)
     usual = -(-sketch.gpus // shown.design.domain_size) if shown else 1
@@ -96,7 +104,7 @@ def step(
     if ep is None and loaded.is_moe:
         each = tp * cp
         sketch = replace(sketch, ep=dp * each if dp else max(1, fabric.n_ranks // pp // each * each))
-    software: dict[str, Any] = {"profile": profile, "expert_profile": expert_profile, "time": time}
+    software: dict[str, Any] = {"profile": runs, "expert_profile": expert_profile, "time": time}
     result = stepped(fabric, loaded, work, layout=sketch, expert_load=load, **software)
     held = step_brackets(fabric, loaded, work, layout=sketch, expert_load=load)
     racks = (
@@ -108,8 +116,8 @@ def step(
         _draw(figure, result, f"{loaded.name} on {fabric.name}")
     if as_json:
         inputs = {"design": design, "model": model, "assume": stated, "ep": sketch.ep, **cut, **asked,
-                  "loads": loads, **software,
-                  "domains": len(fabric.domain_sizes), "settings": overrides}  # fmt: skip
+                  "loads": loads, "profile": profile, "expert_profile": expert_profile, "engine": engine,
+                  "time": result.time, "domains": len(fabric.domain_sizes), "settings": overrides}  # fmt: skip
         emit_json(
             envelope("step/1", inputs, result.assumptions, result.to_dict() | {"brackets": told(held), "racks": racks})
         )
@@ -117,6 +125,17 @@ def step(
     from rackbound._reports import step_report
 
     step_report(design, len(fabric.domain_sizes), loaded, work, result, held, racks)
+
+
+def _software(engine: str | None, profile: str) -> Any:
+    """Return the profile of the step: the engine where one is named."""
+    from serving import load_engine
+
+    if engine is None:
+        return profile
+    if profile != "ideal":
+        raise InputError(Fault("--profile", profile, "does not go with --engine", "Leave one of the two out."))
+    return load_engine(engine)
 
 
 def _draw(file: str, result: Any, heading: str) -> None:

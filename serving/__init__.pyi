@@ -8,6 +8,11 @@ from ._dtypes import DTYPE_BYTES as DTYPE_BYTES
 from ._dtypes import MATMUL_RATE as MATMUL_RATE
 from ._dtypes import dtype_bytes as dtype_bytes
 from ._dtypes import matmul_rate as matmul_rate
+from ._engine import ENGINE as ENGINE
+from ._engine import engine_seconds as engine_seconds
+from ._engine import engine_work as engine_work
+from ._engine import list_engines as list_engines
+from ._engine import load_engine as load_engine
 from ._handover import Handover as Handover
 from ._handover import handover as handover
 from ._imbalance import Imbalance as Imbalance

@@ -15,9 +15,10 @@ from typing import Any
 import networkx as nx
 from numpy.typing import ArrayLike
 
-from collectives import plain
+from collectives import Profile, plain
 from serving._asked import Asked
 from serving._assumptions import assumptions_of
+from serving._engine import band_of, engine_of, engine_seconds, engine_work
 from serving._imbalance import Imbalance, imbalance_of
 from serving._layout import Layout
 from serving._model import Model
@@ -25,7 +26,7 @@ from serving._one_step import OneStep
 from serving._operations import Part
 from serving._plan import PlacementPlan
 from serving._software import ProfileLike, Software
-from serving._times import TIMES, rates_of, times_of
+from serving._times import PLAIN_TIMES, TIMES, rates_of, times_of
 from serving._workload import Workload
 from topo import Fabric, Fault, InputError, Routes, suggest
 from topo.units import format_quantity
@@ -46,7 +47,9 @@ class Step:
     two_batch : float
         The same if two half batches take turns on GPU and wires, `serial` where that is no faster [s].
     times : mapping of str to float
-        These and the two rules of thumb by name, see `TIMES` [s].
+        These, the two rules of thumb and what an engine takes, if the profile is one, by name: see `TIMES` [s].
+    band : (float, float) or None
+        Where nine in ten measured times of the engine lie [s].
     time : str
         The name rates are worked out at.
     seconds : float
@@ -92,6 +95,7 @@ class Step:
     serial: float
     two_batch: float
     times: Mapping[str, float]
+    band: tuple[float, float] | None
     time: str
     seconds: float
     parts: tuple[Part[float], ...]
@@ -135,7 +139,7 @@ def step(
     routing: str | Routes = "ecmp",
     profile: ProfileLike = "ideal",
     expert_profile: ProfileLike | None = None,
-    time: str = "serial",
+    time: str | None = None,
 ) -> Step:
     """Return the time of one step of a model on a graph.
 
@@ -153,13 +157,16 @@ def step(
         Where experts and layers are; by default in order and as equal as they divide.
     expert_load : (experts,) or (MoE layers, experts) array, optional
         Relative load of the experts; uniform by default.
-    routing, profile
+    routing
         As `collectives.cost`.
+    profile : str, path or Profile, optional
+        Software: of collectives, as `collectives.cost` takes it, or a serving engine: a name of
+        `list_engines`, or what `load_engine` returns. An engine's own constants stand for its collectives.
     expert_profile : str, path or Profile, optional
         Software of dispatch and combine; by default `profile`. One of expert layers alone leaves
         the other collectives ideal.
     time : str, optional
-        Which of `TIMES` rates are worked out at.
+        Which of `TIMES` rates are worked out at; by default the engine's, without one `serial`.
 
     Returns
     -------
@@ -179,18 +186,22 @@ def step(
     ... ).experts_per_gpu
     4
     """
-    _require_words(time, model, workload)
+    engine = engine_of(profile, expert_profile)
+    time = time or ("engine" if engine else "serial")
+    _require_words(time, model, workload, engine)
     asked = Asked(graph, model, workload, layout, plan, expert_load, routing)
-    software = Software.load(profile, expert_profile)
+    software = Software.load("ideal" if engine else profile, expert_profile)
     before = asked.stages(asked.usual, software) if plan is not None else None
     worked = asked.stages(plan or asked.usual, software)
-    return _result(worked, before, time, uniform=expert_load is None, capped=asked.capped)
+    return _result(worked, before, time, engine, uniform=expert_load is None, capped=asked.capped)
 
 
-def _require_words(time: str, model: Model, workload: Workload) -> None:
+def _require_words(time: str, model: Model, workload: Workload, engine: Profile | None) -> None:
     faults = []
     if time not in TIMES:
         faults.append(Fault("time", time, "is not known", suggest(str(time), TIMES)))
+    if time == "engine" and engine is None:
+        faults.append(Fault("time", time, "needs an engine as profile", "Name one of `list_engines`."))
     if workload.draft and workload.drafter == "mtp" and not model.mtp_layers:
         rule = f"{model.name} has no multi-token-prediction layer"
         faults.append(Fault("workload.drafter", "mtp", rule, "Take drafter free, which costs nothing."))
@@ -198,9 +209,16 @@ def _require_words(time: str, model: Model, workload: Workload) -> None:
         raise InputError(*faults)
 
 
-def _result(worked: OneStep, before: OneStep | None, time: str, *, uniform: bool, capped: int) -> Step:
-    times = {name: float(seconds) for name, seconds in times_of(worked, *TIMES).items()}
+def _result(
+    worked: OneStep, before: OneStep | None, time: str, engine: Profile | None, *, uniform: bool, capped: int
+) -> Step:  # fmt: skip
+    times = {name: float(seconds) for name, seconds in times_of(worked, *PLAIN_TIMES).items()}
     parts = worked.all_parts
+    band, notes = None, list[str]()
+    if engine is not None:
+        work = engine_work(parts, worked.model, worked.layout, worked.workload.draft)
+        times["engine"] = engine_seconds(engine.constants, work)
+        band, notes = band_of(times["engine"], engine, worked.chip.name)
     weights, kv, each = max(worked.memory(), key=lambda row: row[0] + row[1])
     usable = worked.chip.hbm_bytes * (1 - worked.workload.hbm_reserve)
     fits = weights + kv <= usable
@@ -209,14 +227,14 @@ def _result(worked: OneStep, before: OneStep | None, time: str, *, uniform: bool
     uneven = imbalance_of(worked, before)
     rates = rates_of(worked, times[time])
     return Step(
-        lower=times["lower"], serial=times["serial"], two_batch=times["two_batch"], times=times, time=time,
+        lower=times["lower"], serial=times["serial"], two_batch=times["two_batch"], times=times, band=band, time=time,
         seconds=times[time], parts=tuple(parts), binding=f"{longest.name} ({longest.resource})",
         binding_link=uneven.hot_link if uneven else "", remote_share=uneven.remote_share if uneven else 0.0,
         memory_per_gpu=weights + kv, memory_usable=usable, fits=fits, headroom=usable - weights - kv,
         most_sequences=most, tokens_per_second=rates[0], tokens_per_user=rates[1], weight_bytes=weights, kv_bytes=kv,
         experts_per_gpu=int(worked.experts_per_rank.max(initial=0)), imbalance=uneven, layout=worked.layout,
         reason="" if fits else _why_not(worked, weights, kv, usable, most),
-        assumptions=_assumptions(worked, uniform, capped),
+        assumptions=(*_assumptions(worked, uniform, capped), *notes),
     )  # fmt: skip
 
 

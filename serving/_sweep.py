@@ -23,7 +23,7 @@ from serving._plan import plan_for, require_records
 from serving._points import Points
 from serving._software import Software
 from serving._task import Task
-from serving._times import TIMES, rates_of, times_of
+from serving._times import PLAIN_TIMES, rates_of, times_of
 from serving._wires import Wires
 from serving._workload import Workload, whole
 from topo import Fabric, Fault, InputError, route, suggest
@@ -61,7 +61,7 @@ class Sweep:
     refused : dict
         Why layouts cannot exist -> how many cannot.
     time : str
-        The name of `TIMES` rates are worked out at.
+        The name of `TIMES` rates are worked out at, not engine.
     assumptions : tuple of str
         Everything that was filled in.
     """
@@ -222,8 +222,8 @@ def sweep(
         ep=ep, tp=tp, pp=pp, batch=first.batch or first.batch_per_gpu if batch is None else batch,
         context=first.context if context is None else context,
     )  # fmt: skip
-    if time not in TIMES:
-        raise InputError(Fault("time", time, "is not known", suggest(str(time), TIMES)))
+    if time not in PLAIN_TIMES:
+        raise InputError(Fault("time", time, "is not known", suggest(str(time), PLAIN_TIMES)))
     return _Grid(axes, time).filled(fabrics, list(kinds.values()), list(works.values()), routing)
 
 

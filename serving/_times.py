@@ -13,7 +13,7 @@ from serving._operations import overlapped
 from serving._stages import Stages
 from serving.laws import lecture_seconds, matmul_flop, scaling_book_seconds
 
-__all__ = ["TIMES", "rates_of", "times_of"]
+__all__ = ["PLAIN_TIMES", "TIMES", "rates_of", "times_of"]
 
 #: How the operations of a step share time: what each name of `Step.times` means.
 TIMES: dict[str, str] = {
@@ -22,11 +22,14 @@ TIMES: dict[str, str] = {
     "serial": "one operation after the other; a kernel's compute and memory overlap",
     "lecture": "the lecture's max(compute, weights + KV cache): no wires, no attention arithmetic",
     "scaling_book": "the scaling book's KV cache + max(compute, weights): no wires, no attention arithmetic",
+    "engine": "what a serving engine takes: kernels below full rate, launches (profile names one)",
 }
+#: Those that take no engine.
+PLAIN_TIMES = tuple(name for name in TIMES if name != "engine")
 
 
 def times_of(worked: Stages[Number], *names: str) -> dict[str, Number]:
-    """Return the times of these names [s]."""
+    """Return the times of these names, some of `PLAIN_TIMES` [s]."""
     return {name: _TIMES[name](worked) for name in names}
 
 

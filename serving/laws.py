@@ -61,6 +61,7 @@ __all__ = [
     "lecture_seconds",
     "machine_balance",
     "matmul_flop",
+    "mean_token_seconds",
     "over_training",
     "pipeline_bubble",
     "pipeline_bytes_per_gpu",
@@ -152,6 +153,34 @@ def expected_experts_hit(n_experts: Number | float, inclusion: Number | float, t
     """
     hit: Number = n_experts * (1 - (1 - inclusion) ** tokens)
     return hit
+
+
+def mean_token_seconds(decode: Number, prefill: Number, sequences: Number, output: Number) -> Number:
+    """Return the time between two tokens of a sequence on GPUs that prefill and decode.
+
+    In the steady state every sequence that ends makes room for a prompt: while one sequence gains
+    `output` tokens each of the `sequences` places of its replica passes one prompt, and all wait.
+
+    Parameters
+    ----------
+    decode, prefill : float or array
+        A decode step, and the pass of one prompt (on every replica at once) [s].
+    sequences : float or array
+        Sequences in flight on one replica.
+    output : float or array
+        Tokens each of them gains.
+
+    Returns
+    -------
+    float or array
+        decode + prefill x sequences / output [s].
+
+    Examples
+    --------
+    >>> round(mean_token_seconds(0.020, 0.4, 64.0, 1024.0), 9)
+    0.045
+    """
+    return decode + prefill * sequences / output
 
 
 def decode_tokens_per_second(layer_seconds: float, layers: int, micro_batches: int = 2) -> float:

@@ -124,6 +124,20 @@ def test_a_hundredth_of_the_nic_moves_the_answer() -> None:
     assert wires[1] > 90 * wires[0]
 
 
+def test_step_with_an_engine() -> None:
+    asked = ("step", "hgx-h100-8", "--model", "mixtral-8x7b", "--batch", "16", "--engine", "vllm-hopper")
+    results = run(*asked, "--json").answer["results"]
+    assert results["time"] == "engine"
+    assert results["band"][0] < results["seconds"] == results["times"]["engine"] < results["band"][1]
+    said = run(*asked)
+    assert "with the engine it takes" in said.out
+    assert "engine vllm-hopper, version 1" in said.out + said.err
+    unknown = run(*asked[:-1], "vllm-hoper")
+    assert unknown.code != 0
+    assert "Did you mean 'vllm-hopper'" in unknown.err
+    assert "--profile = 'nccl-hopper': does not go with --engine" in run(*asked, "--profile", "nccl-hopper").err
+
+
 def test_a_step_can_be_drawn(tmp_path: Path) -> None:
     found = run("step", "hgx-h100-8", "--model", "mixtral-8x7b", "--figure", str(tmp_path / "step.svg"))
     assert (found.code, found.err) == (0, f"wrote {tmp_path / 'step.svg'}\n")

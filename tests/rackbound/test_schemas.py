@@ -62,6 +62,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", "128"),
         ("step", HGX, *MIXTRAL, "--ep", "4", "--tp", "2", "--redundant", "2", "--time", "two_batch"),
         ("step", HGX, *MIXTRAL, "--profile", "nccl-hopper", "--expert-profile", "deepep-normal"),
+        ("step", HGX, *MIXTRAL, "--ep", "8", "--tp", "8", "--batch", "16", "--engine", "vllm-hopper"),
         ("step", HGX, *MIXTRAL, "--phase", "prefill", "--ep", "8", "--cp", "2", "--cached", "1024"),
         ("step", HGX, "--model", "glm-4.5", "--phase", "chunked", "--chunk", "512", "--draft", "2", "--acceptance",
          "0.8", "--drafter", "free", "--assume", "num_hidden_layers=46"),
