@@ -207,7 +207,7 @@ class WidthStep:
         free: NDArray[np.bool_] | None = None,
         profile: str | Profile = "ideal",
     ) -> None:
-        self.profile = profile
+        self.profile = load_profile(profile)
         self.routes, self.model, self.workload, self.width = routes, model, workload, width
         self.group = routes.fabric.group(width, free)
         self.domains = len(np.unique(routes.fabric.rank_domain[self.group]))

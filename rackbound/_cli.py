@@ -114,7 +114,7 @@ def bound(
     )
     inputs = {
         "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-        "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap, "profile": profile,
+        "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap,
         "settings": overrides_of(settings),
     }  # fmt: skip
     if failures or out is not None:
@@ -124,6 +124,7 @@ def bound(
         graph = graph_of(design, domains, DOMAINS, overrides_of(settings))
         _failures_command.bound_failures(graph, loaded, work, terms, inputs, out, as_json)
         return
+    inputs["profile"] = profile
     steps = width_steps(fabric, loaded, work, profile=profile)
     result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap, steps=steps)
     held = width_brackets(steps, result.width) if result.width else {}
