@@ -279,6 +279,7 @@ def table(rows: Sequence[tuple[Matched, float, float, bool]]) -> None:
     for i, (row, *_) in enumerate(rows):
         for name in group_names(row):
             groups.setdefault(name, []).append(i)
+    groups["several domains but anomalies"] = [i for i in groups["several domains"] if used[i]]
     print(f"| rows of | rows | {' | '.join(columns)} |")
     print(f"|---|---|{'---|' * len(columns)}")
     for name, places in groups.items():

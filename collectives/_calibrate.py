@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives._calibration import Calibration, Curve, Untold
+from collectives._constants import CONSTANTS
 from collectives._features import bulk_features, scaled
 from collectives._fitting import Fit, Law, fit, sensitivity
 from collectives._log import read_log
 from collectives._log_records import Log, LogRow, Sweep
 from collectives._log_rows import library_on
+from collectives._lower_bound import lower_bound
 from collectives._matching import profile_for
 from collectives._predict import LAWS, Features, stacked
 from collectives._profile import Profile, load_profile
@@ -42,6 +44,8 @@ _SHOWS = 0.1
 _LEAST_TEAMS = 3
 #: Runs of the same that differ by more at the median are not of one machine.
 _ALIKE = 1.3
+#: Size a bound is proven at [bytes].
+_UNIT = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +123,7 @@ def calibrate(
     return Calibration(
         made, start.name, tuple(_curves(runs, start, found.constants)),
         tuple(_untold(start, law, probes, constant) for constant in found.untold),
-        tuple(dict.fromkeys([*notes, *chosen, *_at_odds(runs), whose])),
+        tuple(dict.fromkeys([*notes, *chosen, *_at_odds(runs), *_impossible(runs, fabric), whose])),
     )  # fmt: skip
 
 
@@ -189,6 +193,20 @@ def _at_odds(runs: Sequence[_Run]) -> Iterator[str]:
                 )
 
 
+def _impossible(runs: Sequence[_Run], fabric: Fabric) -> Iterator[str]:
+    """Say which runs are faster than anything on this graph."""
+    for run in runs:
+        # A bound is a latency, and bytes over a cut: proven at one size it holds at every size.
+        bound = lower_bound(fabric, run.sweep.kind, _UNIT, ranks=run.sweep.n_ranks, scope="any")  # type: ignore[arg-type]
+        least = [bound.latency_seconds + bound.bandwidth_seconds * row.n_bytes / _UNIT for row in run.rows]
+        faster = sum(row.seconds < seconds for row, seconds in zip(run.rows, least, strict=True))
+        if faster:
+            yield (
+                f"{_place(run)}: {faster} rows of {run.sweep.kind} over {run.sweep.n_ranks} ranks are faster than any "
+                "algorithm is on this graph: it is not of the machine they were run on"
+            )
+
+
 def _place(run: _Run) -> str:
     return f"{Path(run.log.file).name}, line {run.rows[0].line}"
 
@@ -204,7 +222,8 @@ def _law_of(start: Profile, runs: Sequence[_Run]) -> Law:
 def _fitted(start: Profile, runs: Sequence[_Run]) -> Fit:
     measured = np.array([row.seconds for run in runs for row in run.rows])
     free = tuple(name for name in start.constants if name not in _NOT_FITTED)
-    return fit(_law_of(start, runs), measured, start.constants, free)
+    limits = {name: (CONSTANTS[start.law][name].least, CONSTANTS[start.law][name].most) for name in free}
+    return fit(_law_of(start, runs), measured, start.constants, free, limits)
 
 
 def _band(start: Profile, runs: Sequence[_Run], found: Fit) -> tuple[tuple[float, float], str]:

@@ -55,7 +55,13 @@ def sensitivity(law: Law, constants: Mapping[str, float], name: str) -> Floats:
     return slope
 
 
-def fit(law: Law, measured: Floats, start: Mapping[str, float], free: tuple[str, ...]) -> Fit:
+def fit(
+    law: Law,
+    measured: Floats,
+    start: Mapping[str, float],
+    free: tuple[str, ...],
+    limits: Mapping[str, tuple[float, float]] | None = None,
+) -> Fit:
     """Return the constants that fit best: least squares of log(predicted / measured), outliers by their size.
 
     Every constant is held to where it starts as if it had been measured once to `PRIOR`, so
@@ -71,6 +77,8 @@ def fit(law: Law, measured: Floats, start: Mapping[str, float], free: tuple[str,
         Name -> value, every constant of the law.
     free : tuple of str
         Constants to fit; those that start at 0 stay there.
+    limits : mapping, optional
+        Name -> least and most that a constant may be; by default above zero.
 
     Examples
     --------
@@ -86,9 +94,12 @@ def fit(law: Law, measured: Floats, start: Mapping[str, float], free: tuple[str,
     ({'base': 5e-06, 'rate': 400000000000.0}, ())
     """
     names = [name for name in free if start[name] > 0]
-    x, _, residuals = _solved(law, measured, start, names, _SCATTER)
+    bounds = [(limits or {}).get(name, (0.0, np.inf)) for name in names]
+    with np.errstate(divide="ignore"):
+        room = np.log(np.array(bounds).reshape(-1, 2) / np.array([[start[name]] for name in names]).reshape(-1, 1)).T
+    x, _, residuals = _solved(law, measured, start, names, _SCATTER, room)
     scatter = float(np.clip(1.4826 * np.median(np.abs(residuals)), _LEAST, _MOST))
-    x, errors, residuals = _solved(law, measured, start, names, scatter)
+    x, errors, residuals = _solved(law, measured, start, names, scatter, room)
     told = {name: error for name, error in zip(names, errors.tolist(), strict=True) if error < _TOLD * PRIOR}
     return Fit(_at(start, names, x), told, tuple(name for name in free if name not in told), residuals)
 
@@ -98,7 +109,7 @@ def _at(start: Mapping[str, float], names: list[str], x: Floats) -> dict[str, fl
 
 
 def _solved(
-    law: Law, measured: Floats, start: Mapping[str, float], names: list[str], scatter: float
+    law: Law, measured: Floats, start: Mapping[str, float], names: list[str], scatter: float, room: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return logarithms over the start, their standard errors, and log(predicted / measured)."""
     from scipy.optimize import least_squares
@@ -118,7 +129,7 @@ def _solved(
         return np.concatenate([off(x) / scatter, x / PRIOR])
 
     solve: Any = least_squares  # its stub knows no such loss
-    found = solve(rows, np.zeros(len(names)), loss=loss, x_scale=PRIOR)
+    found = solve(rows, np.zeros(len(names)), loss=loss, x_scale=PRIOR, bounds=tuple(room))
     # The Jacobian is weighed by the loss: its square is the curvature of what was minimised.
     variance = np.diag(np.linalg.inv(found.jac.T @ found.jac)) if names else np.zeros(0)
     return found.x, np.sqrt(variance), off(found.x)

@@ -14,9 +14,9 @@ from collectives._features import bulk_features, expert_features, scaled
 from collectives._measured import Measurement, Skipped, moe_of
 from collectives._predict import LAWS, Features, stacked
 from collectives._profile import Profile, list_profiles, load_profile
-from topo import Design, Fabric, InputError, Routes, load, load_design, route
+from topo import Design, Fabric, Fault, InputError, Routes, load, load_design, route
 
-__all__ = ["UNSEEN", "Matched", "matched", "predicted_seconds", "profile_for"]
+__all__ = ["UNSEEN", "Matched", "matched", "predicted_seconds", "profile_for", "profile_on", "require_law"]
 
 #: Size that is costed; bytes on wires are proportional to it.
 _UNIT = 1e9
@@ -85,12 +85,26 @@ def profile_for(library: str, law: str, chip: str, bandwidth: float) -> tuple[Pr
     found, note = _of_library(known, library), ""
     if not found:
         found, note = _of_library(known, _FALLBACK[law]), f"no profile of library {library!r}: {_FALLBACK[law]}'s taken"
-    for profile in found:
-        if chip in profile.chips:
-            return profile, note
+    seen = (profile for profile in found if chip in profile.chips)
     nearest = min(found, key=lambda profile: abs(log(max(bandwidth, 1.0) / max(profile.bandwidth, 1.0))))
-    unseen = f"{nearest.name} was not fitted on {chip}: 20 to 40 % off"
-    return replace(nearest, band=UNSEEN), f"{note}; {unseen}" if note else unseen
+    profile, unseen = profile_on(next(seen, nearest), chip)
+    return profile, "; ".join(filter(None, (note, unseen)))
+
+
+def profile_on(profile: Profile, chip: str) -> tuple[Profile, str]:
+    """Return a profile with the band to expect on a chip, and what is not as fitted."""
+    if chip in profile.chips:
+        return profile, ""
+    return replace(profile, band=UNSEEN), f"{profile.name} was not fitted on {chip}: 20 to 40 % off"
+
+
+def require_law(kind: str, profile: Profile) -> None:
+    """Refuse a profile of expert layers for bytes, and the other way round."""
+    expert = kind in ("moe_dispatch", "moe_combine")
+    if expert != (profile.law == "expert"):
+        rule = f"is for {'expert layers' if profile.law == 'expert' else 'collectives of bytes'}, not for {kind}"
+        cure = f"Take one of the law {'expert' if expert else 'collective'}."
+        raise InputError(Fault("profile", profile.name, rule, cure))
 
 
 def _of_library(known: Sequence[Profile], library: str) -> list[Profile]:
@@ -137,6 +151,7 @@ def _match(row: Measurement, design: Design, routes: Routes, units: dict[object,
     ranks = _team(routes.fabric, row)
     law = "expert" if row.is_expert else "collective"
     profile, note = choose(row.library, law, design.chip.name, design.scale_up.bandwidth)
+    require_law(row.kind, profile)
     kinds = [row.params.get(name) for name in ("hidden", "topk", "experts")]
     key = (row.system, row.domains, row.ranks, row.kind, profile.copies, row.dtype, *kinds)
     if key not in units:

@@ -6,19 +6,26 @@ import csv
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from collectives._kinds import KINDS
 from collectives._moe import MoE
 from topo import Fault, InputError, suggest
 
-__all__ = ["KIND_NAMES", "Measurement", "Skipped", "is_predicted", "moe_of", "read_measurements"]
+__all__ = ["Measurement", "Skipped", "is_predicted", "moe_of", "read_measurements"]
 
-#: Names of a measured table -> kinds; a kind's own name stands for itself.
-KIND_NAMES = {"alltoall": "all_to_all", "ep_dispatch": "moe_dispatch", "ep_combine": "moe_combine"}
-_COLUMNS = ("system", "collective", "n_gpus", "bytes", "time_us", "library", "dtype", "scaleup_domains", "params")
+#: Columns a row cannot do without, and those it may leave out.
+_COLUMNS = ("system", "collective", "n_gpus", "bytes", "time_us")
+_OPTIONAL = ("id", "algbw_GBps", "library", "dtype", "scaleup_domains", "params")
 #: Kinds a profile predicts.
 _PREDICTED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "moe_dispatch", "moe_combine")
+#: Names of a measured table, in small letters alone -> kinds.
+_KIND_NAMES = {name.replace("_", ""): name for name in _PREDICTED} | {
+    "epdispatch": "moe_dispatch", "epcombine": "moe_combine",
+}  # fmt: skip
+#: Key of an expert row's params -> what is taken where a row does not say; experts are DeepSeek-V3's.
+_PARAMS = {"tokens": "", "hidden": "", "topk": "", "experts": "256"}
 
 
 @dataclass(frozen=True)
@@ -77,8 +84,8 @@ def is_predicted(kind: str) -> bool:
 def read_measurements(path: str | os.PathLike[str]) -> tuple[list[Measurement], list[Skipped]]:
     """Return the rows of a CSV file with a time, and those skipped.
 
-    The columns needed are system, collective, n_gpus, bytes, time_us, library, dtype,
-    scaleup_domains and params.
+    The columns needed are system, collective, n_gpus, bytes and time_us; id, algbw_GBps, library,
+    dtype, scaleup_domains and params may be missing.
 
     Raises
     ------
@@ -101,30 +108,39 @@ def read_measurements(path: str | os.PathLike[str]) -> tuple[list[Measurement], 
 
 
 def _measurement(row: Mapping[str, str | None], number: int) -> Measurement | Skipped:
-    cell = {name: (row.get(name) or "").strip() for name in (*_COLUMNS, "id", "algbw_GBps")}
+    cell = {name: (row.get(name) or "").strip() for name in (*_COLUMNS, *_OPTIONAL)}
     name = cell["id"] or f"line {number}"
-    kind = KIND_NAMES.get(cell["collective"], cell["collective"])
-    if not is_predicted(kind):
+    kind = _KIND_NAMES.get(cell["collective"].casefold().replace("_", ""), "")
+    if not kind:
         return Skipped(name, f"{cell['collective']}: no profile predicts this quantity")
-    params = dict(part.split("=", 1) for part in cell["params"].split(";") if "=" in part)
+    parts = (part.split("=", 1) for part in cell["params"].split(";") if "=" in part)
+    params = {key.strip(): value.strip() for key, value in parts if value.strip()}
     is_expert = kind.startswith("moe_")
-    if is_expert and (lacking := [key for key in ("tokens", "hidden", "topk") if not params.get(key, "").isdigit()]):
+    if is_expert and (lacking := [key for key, least in _PARAMS.items() if not params.get(key, least).isdigit()]):
         return Skipped(name, f"params lack {', '.join(lacking)}")
     try:
-        ranks, domains = int(cell["n_gpus"]), int(cell["scaleup_domains"] or 1)
+        ranks, domains = _whole(cell["n_gpus"]), _whole(cell["scaleup_domains"] or "1")
         n_bytes = 0.0 if is_expert else float(cell["bytes"] or "nan")
         seconds = _seconds(cell, n_bytes, is_expert)
     except ValueError:
         return Skipped(name, "a number cannot be read")
     if not (ranks >= 2 and 1 <= domains <= ranks):
         return Skipped(name, f"{ranks} ranks in {domains} domains is no group")
-    if not is_expert and not n_bytes > 0:
+    if not is_expert and not 0 < n_bytes < inf:
         return Skipped(name, "no size")
-    if not seconds > 0:
+    if not 0 < seconds < inf:
         return Skipped(name, "no time")
     return Measurement(
         name, cell["system"], kind, cell["library"], cell["dtype"], ranks, domains, n_bytes, seconds, params
     )
+
+
+def _whole(text: str) -> int:
+    """Return a whole number, which tables with gaps write as 8.0."""
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)
 
 
 def _seconds(cell: Mapping[str, str], n_bytes: float, is_expert: bool) -> float:
@@ -138,8 +154,6 @@ def _seconds(cell: Mapping[str, str], n_bytes: float, is_expert: bool) -> float:
 
 #: Nodes a token goes to at most, in DeepEP's benchmark of its normal kernels.
 _NODE_LIMIT = 4
-#: Routed experts where a row does not say: DeepSeek-V3's.
-_EXPERTS = 256
 #: dtype -> bytes of an element in a token (NVFP4 with its scales, 1 byte for 16), and what DeepEP's FP8 scales add.
 _ELEMENT = {
     "fp8": 1.0, "bf16": 2.0, "bfloat16": 2.0, "half": 2.0, "nvfp4": 0.5 + 1 / 16, "int8": 1.0,
@@ -166,6 +180,6 @@ def moe_of(row: Measurement, tokens: float, *, merged: bool = False) -> MoE:
         element += _SCALE
     return MoE(
         tokens=tokens, hidden=int(row.params["hidden"]), top_k=int(row.params["topk"]),
-        experts=int(row.params.get("experts", _EXPERTS)), dispatch_bytes=element, combine_bytes=element,
+        experts=int(row.params.get("experts", _PARAMS["experts"])), dispatch_bytes=element, combine_bytes=element,
         limit=_NODE_LIMIT if merged and row.domains > _NODE_LIMIT else None,
     )  # fmt: skip

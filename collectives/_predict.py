@@ -19,8 +19,10 @@ Constants = Mapping[str, Any]
 
 #: Exponent of the weights by which the choices of NCCL's table are mixed: near a switch point real libraries differ.
 _SHARPNESS = 15.0
-#: Sizes [bytes]: where a flag has become a payload, an all-to-all of flags one of chunks, and a peer's chunks rounds.
-_RAMP, _CHUNKS, _ROUNDS = 20e3, 100e3, 3e6
+#: Order of the soft minimum of an all-to-all of flags and one of chunks: the library takes the faster.
+_SOFT = 4.0
+#: Sizes [bytes]: where a flag has become a payload, and a peer's chunks go in rounds.
+_RAMP, _ROUNDS = 20e3, 3e6
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,8 @@ def _exchange_seconds(c: Constants, f: Features) -> Floats:
         c["exchange.bulk_base"] + rank + c["exchange.rounds"] * _above(f.n_bytes / f.ranks, _ROUNDS)
     ) * environment
     bulk = _norm(c["exchange.norm"], launch, _body(c, f, moved, c["exchange.pipeline"] * f.ranks))
-    part = _above(f.n_bytes, _CHUNKS)
-    return np.asarray(low ** (1 - part) * bulk**part)
+    wires = np.maximum(f.up, f.out)  # what comes on top is the less of two: neither takes less than its wires
+    return np.asarray(wires + ((low - wires) ** -_SOFT + (bulk - wires) ** -_SOFT) ** (-1 / _SOFT))
 
 
 def _above(n_bytes: Floats, size: float) -> Floats:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import cache
 from importlib import resources
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ class Shelf:
 
 #: Of libraries of collectives.
 _LIBRARIES = Shelf("collectives", CONSTANTS, "docs/predictions.md")
+_RATE, _FACTOR = Constant("bandwidth", "scale-up of a GPU"), Constant("ratio", "factor on latencies", 1e-6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,12 +201,18 @@ def _validated(data: dict[str, Any], file: str, shelf: Shelf) -> Profile:
     faults += _strange(tables, rows, file, cure) if rows or not faults else []
     values: dict[str, float] = {}
     for key in [key for key in tables["constants"] if key in rows]:
-        values[key] = _value(tables["constants"][key], rows[key].unit, f"constants.{key}", faults, file)
-    stated = {key: _value(data[key], "bandwidth", key, faults, file) for key in ("bandwidth",) if key in data}
+        values[key] = _value(tables["constants"][key], rows[key], f"constants.{key}", faults, file)
+    stated = {"bandwidth": _value(data["bandwidth"], _RATE, "bandwidth", faults, file)} if "bandwidth" in data else {}
+    for text, factor in _flat(data.get("environments", {})):
+        _value(factor, _FACTOR, f"environments.{text}", faults, file)
     try:
         found = TypeAdapter(Profile).validate_python({**data, **tables, **stated, "constants": values})
     except ValidationError as error:
         faults += [_fault(detail, file, cure) for detail in error.errors()]
+    else:
+        if not 0 <= found.band[0] <= found.band[1] < inf:
+            rule = "must be the median and the 90th percentile of an error"
+            faults.append(Fault("band", data["band"], rule, "Write [0.05, 0.15].", file))
     if faults:
         raise InputError(*faults)
     return found
@@ -230,13 +238,16 @@ def _flat(table: Any, before: str = "") -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _value(value: Any, unit: Any, place: str, faults: list[Fault], file: str) -> float:
+def _value(value: Any, row: Constant, place: str, faults: list[Fault], file: str) -> float:
     """Return a constant; what is wrong with it joins the faults."""
     try:
-        if unit != "ratio":
-            return parse_quantity(value, unit, place=place, zero=True)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise InputError(Fault(place, value, "must be a finite number, zero or more", "Write 0.8."))
+        if row.unit != "ratio":
+            return parse_quantity(value, row.unit, place=place, zero=True)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < inf:
+            raise InputError(Fault(place, value, "must be a finite number", "Write 0.8."))
+        if not row.least <= value <= row.most:
+            rule = f"must be {row.least:g} or more" if value < row.least else f"must not be more than {row.most:g}"
+            raise InputError(Fault(place, value, rule, f"It is: {row.meaning}."))
         return float(value)
     except InputError as error:
         faults += [replace(fault, file=file) for fault in error.faults]

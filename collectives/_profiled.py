@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from collectives._cost import cost
 from collectives._features import bulk_features, expert_features, features_of, scaled
-from collectives._matching import UNSEEN
+from collectives._matching import UNSEEN, require_law
 from collectives._moe import MoE
 from collectives._predict import LAWS, Features, choice_weights
 from collectives._profile import Profile
 from collectives._results import Cost
-from topo import Fault, InputError, Routes
+from topo import Routes
 
 __all__ = ["profiled"]
 
@@ -47,7 +47,7 @@ def profiled(
     chosen : bool
         Whether the algorithm was named: then its wires count, else those the library takes.
     """
-    _require_law(ideal.kind, profile)
+    require_law(ideal.kind, profile)
     if not ideal.seconds:
         return replace(ideal, profile=profile.name, band=(0.0, 0.0))
     row = _row(ideal, routes, ranks, size, profile, chosen)
@@ -64,14 +64,6 @@ def profiled(
         classes={kind: replace(load, utilisation=load.utilisation * ratio) for kind, load in ideal.classes.items()},
         assumptions=(*ideal.assumptions, *notes),
     )  # fmt: skip
-
-
-def _require_law(kind: str, profile: Profile) -> None:
-    expert = kind in ("moe_dispatch", "moe_combine")
-    if expert != (profile.law == "expert"):
-        rule = f"is for {'expert layers' if profile.law == 'expert' else 'collectives of bytes'}, not for {kind}"
-        cure = f"Take one of the law {'expert' if expert else 'collective'}."
-        raise InputError(Fault("profile", profile.name, rule, cure))
 
 
 def _row(ideal: Cost, routes: Routes, ranks: NDArray[np.intp], size: Any, profile: Profile, chosen: bool) -> Features:

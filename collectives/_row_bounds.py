@@ -28,7 +28,8 @@ def row_bounds(found: Sequence[Matched]) -> NDArray[np.float64]:
     seconds = np.zeros(len(found))
     for i, one in enumerate(found):
         row = one.row
-        key = (row.system, row.domains, row.ranks, row.kind, row.dtype, row.params.get("topk"))
+        layer = [row.library, row.dtype, *(row.params.get(name) for name in ("hidden", "topk", "experts"))]
+        key = (row.system, row.domains, row.ranks, row.kind, *(layer if row.is_expert else ()))
         if key not in known:
             known[key] = _parts(one)
         fixed, each = known[key]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from collectives._log import is_log
 from collectives._log_rows import log_rows
-from collectives._matching import Choose, Matched, matched, predicted_seconds, profile_for
+from collectives._matching import Choose, Matched, matched, predicted_seconds, profile_for, profile_on
 from collectives._measured import Measurement, Skipped, moe_of, read_measurements
 from collectives._profile import Profile, load_profile
 from collectives._results import plain
@@ -157,8 +157,8 @@ def validate(
     ----------
     file : str or path
         A log as `read_log` reads; or a CSV with the columns system (a design or one of its
-        aliases), collective, n_gpus, scaleup_domains, bytes, time_us, library, dtype and
-        params. A row of an expert layer is predicted from its params (tokens, hidden, topk,
+        aliases), collective, n_gpus, bytes and time_us, and scaleup_domains, library, dtype and
+        params where they say something. A row of an expert layer is predicted from its params (tokens, hidden, topk,
         experts), not from bytes.
     design : str, optional
         Of a log: what it was run on, a catalogue name or design file.
@@ -180,8 +180,16 @@ def validate(
     else:
         rows, skipped = read_measurements(file)
         _require_none(file, design=design, domains=domains, kind=kind, n_ranks=n_ranks)
-    given = None if profile is None else load_profile(profile)
-    return replace(validate_rows(rows, skipped, profile_for if given is None else lambda *_: (given, "")), notes=notes)
+    return replace(validate_rows(rows, skipped, profile_for if profile is None else _always(profile)), notes=notes)
+
+
+def _always(profile: str | os.PathLike[str] | Profile) -> Choose:
+    """Return the choice of one profile for all rows."""
+    given = load_profile(profile)
+    if given.law == "ideal":
+        rule = "is the wires alone, which predict no library; every row's bound_seconds says what they need"
+        raise InputError(Fault("profile", given.name, rule, "Name another, or leave it out."))
+    return lambda library, law, chip, bandwidth: profile_on(given, chip)
 
 
 def _require_none(file: str | os.PathLike[str], **given: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import plain
+from collectives import Profile, plain
 from placement._scale_out import scale_out_needed, scale_out_per_rank
 from placement._widths import Terms, WidthStep, WidthSteps, width_steps
 from serving import (
@@ -146,6 +147,7 @@ def expert_layer_bound(
     copies: str = "direct",
     routing: str | Routes = "ecmp",
     steps: WidthSteps | None = None,
+    profile: str | os.PathLike[str] | Profile = "ideal",
 ) -> ExpertLayerBound:
     """Return the largest expert layer whose step keeps a budget, over every width.
 
@@ -170,6 +172,8 @@ def expert_layer_bound(
         As `collectives.cost`.
     steps : WidthSteps, optional
         What `width_steps` made of these very arguments, to try several budgets.
+    profile : str, path or Profile, optional
+        As `width_steps`.
 
     Returns
     -------
@@ -200,7 +204,7 @@ def expert_layer_bound(
         return _no_experts(fabric, model, workload, terms, copies)
     if steps is not None and (steps.model, steps.workload) != (model, workload):
         raise InputError(Fault("steps", repr(steps), "is of another model or workload", "Work it out for this one."))
-    found = steps or width_steps(fabric, model, workload, routing=routing)
+    found = steps or width_steps(fabric, model, workload, routing=routing, profile=profile)
     route(fabric, found.routes)  # steps of another topology are refused
     widths = found.steps
     experts = np.array([width.width * width.most(terms) for width in widths], dtype=np.intp)
@@ -220,7 +224,7 @@ def expert_layer_bound(
         experts_per_gpu=int(experts[best] // (best + 1)), one_domain=one, beyond=beyond,
         step_budget=step_budget, overlap=overlap, copies=copies,
         status="bounded" if any_layer else "nothing fits",
-        assumptions=_assumptions(fabric, model, workload),
+        assumptions=(*_assumptions(fabric, model, workload, found.profile), *found.said),
     )  # fmt: skip
 
 
@@ -248,8 +252,8 @@ def _curve(widths: Sequence[WidthStep], experts: Ints, domains: Ints) -> WidthCu
     )  # fmt: skip
 
 
-def _assumptions(fabric: Fabric, model: Model, workload: Workload) -> tuple[str, ...]:
-    return assumptions_of(fabric, model, workload, chip_numbers(fabric, np.arange(fabric.n_ranks)))
+def _assumptions(fabric: Fabric, model: Model, workload: Workload, profile: str = "ideal") -> tuple[str, ...]:
+    return assumptions_of(fabric, model, workload, chip_numbers(fabric, np.arange(fabric.n_ranks)), profile=profile)
 
 
 def _no_experts(fabric: Fabric, model: Model, workload: Workload, terms: Terms, copies: str) -> ExpertLayerBound:

@@ -72,6 +72,8 @@ def _least_possible(width: WidthStep, terms: Terms, n: int) -> float:
     room -= width.all_to_all - width.scale_out_wires
     if not width.scale_out_wires:
         return _SLOWEST if room >= 0 else math.inf
+    if width.profile.law != "ideal" and width.scale_out_wires <= room:
+        return _SLOWEST  # latencies do not shrink with the bytes: how much slower still keeps it is for the search
     return width.scale_out_wires / room if room > 0 else math.inf
 
 

@@ -7,6 +7,7 @@ but the routed experts is worked out once per width; budget and overlap are appl
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import Bracket, Outer, bracket, cost
+from collectives import Bracket, Cost, Outer, Profile, bracket, cost, load_profile
 from serving import (
     DTYPE_BYTES,
     Model,
@@ -75,15 +76,27 @@ class WidthSteps:
         As given.
     steps : tuple of WidthStep
         Widths 1, 2, ... up to all ranks.
+    profile : str
+        Software of dispatch and combine.
     """
 
     routes: Routes
     model: Model
     workload: Workload
     steps: tuple[WidthStep, ...]
+    profile: str = "ideal"
 
     def __repr__(self) -> str:
         return f"WidthSteps({self.model.name} on {self.routes.fabric!r}, widths 1 .. {len(self.steps)})"
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What a prediction says of itself: its band, and a chip it was not fitted on; nothing of the wires alone."""
+        if self.profile == "ideal":
+            return ()
+        last = self.steps[-1]
+        found = last.cost(last.traffic()["dispatch"], self.routes)
+        return tuple(line for line in found.assumptions if line.startswith("profile "))
 
     def least_budget(self, n_experts: int, overlap: str = "none") -> tuple[float, int]:
         """Return the shortest step a layer of so many experts allows, and its width.
@@ -109,7 +122,12 @@ class WidthSteps:
 
 
 def width_steps(
-    graph: nx.Graph[str] | Fabric, model: Model, workload: Workload, *, routing: str | Routes = "ecmp"
+    graph: nx.Graph[str] | Fabric,
+    model: Model,
+    workload: Workload,
+    *,
+    routing: str | Routes = "ecmp",
+    profile: str | os.PathLike[str] | Profile = "ideal",
 ) -> WidthSteps:
     """Return the step of a MoE model but for its routed experts, at every width up to all ranks.
 
@@ -121,6 +139,9 @@ def width_steps(
         Its experts' number plays no part.
     routing : str or Routes, optional
         As `collectives.cost`.
+    profile : str, path or Profile, optional
+        Software of dispatch and combine, as `collectives.cost`: one of collectives of bytes,
+        which predicts them as all-to-alls.
 
     Returns
     -------
@@ -135,9 +156,13 @@ def width_steps(
     WidthSteps(mixtral-8x7b on Fabric(hgx-h100-8: 8 ranks in 1 domains, 9 nodes, 16 directed links), widths 1 .. 8)
     """
     require_records(model, workload)
-    routes = route(graph, routing)
+    routes, software = route(graph, routing), load_profile(profile)
+    if software.law == "expert":
+        rule = "predicts layers of a known number of experts; the bound's layer may have any"
+        raise InputError(Fault("profile", software.name, rule, "Take one of collectives of bytes, as nccl-hopper."))
     widths = range(1, routes.fabric.n_ranks + 1) if model.is_moe else range(0)
-    return WidthSteps(routes, model, workload, tuple(WidthStep(routes, model, workload, width) for width in widths))
+    steps = tuple(WidthStep(routes, model, workload, width, profile=software) for width in widths)
+    return WidthSteps(routes, model, workload, steps, software.name)
 
 
 def width_brackets(steps: WidthSteps, width: int) -> dict[str, Bracket]:
@@ -174,8 +199,15 @@ class WidthStep:
     """A group of one width: its step but for the routed experts, and what those add."""
 
     def __init__(
-        self, routes: Routes, model: Model, workload: Workload, width: int, free: NDArray[np.bool_] | None = None
+        self,
+        routes: Routes,
+        model: Model,
+        workload: Workload,
+        width: int,
+        free: NDArray[np.bool_] | None = None,
+        profile: str | Profile = "ideal",
     ) -> None:
+        self.profile = load_profile(profile)
         self.routes, self.model, self.workload, self.width = routes, model, workload, width
         self.group = routes.fabric.group(width, free)
         self.domains = len(np.unique(routes.fabric.rank_domain[self.group]))
@@ -217,10 +249,17 @@ class WidthStep:
         """
         seconds, remote, wires, layers = 0.0, 0.0, 0.0, self.model.n_moe_layers
         for traffic in self.traffic().values():
-            result = cost(routes.fabric, "all_to_all_v", traffic, ranks=self.group, routing=routes)
+            result = cost(
+                routes.fabric, "all_to_all_v", traffic, ranks=self.group, routing=routes, profile=self.profile
+            )
             seconds, remote = seconds + result.seconds, result.remote_share
-            wires += result.bandwidth_seconds if result.bottleneck_kind == "scale-out" else 0.0
+            if result.bottleneck_kind == "scale-out":  # of a prediction: its parts do not add up
+                wires += result.bandwidth_seconds if result.profile == "ideal" else result.seconds
         return seconds * layers, remote, wires * layers
+
+    def cost(self, traffic: Outer, routes: Routes) -> Cost:
+        """Return what one of `traffic` costs."""
+        return cost(routes.fabric, "all_to_all_v", traffic, ranks=self.group, routing=routes, profile=self.profile)
 
     def traffic(self) -> dict[str, Outer]:
         """Return what one layer sends."""

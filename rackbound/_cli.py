@@ -37,13 +37,14 @@ from rackbound._options import (
     ModelName,
     OneDomain,
     Overlap,
+    Profile,
     Settings,
     budget_seconds,
     overrides_of,
     workload_of,
 )
 from rackbound._output import emit_json, envelope, note, say
-from topo import InputError, together
+from topo import Fault, InputError, together
 
 __all__ = ["app", "main"]
 
@@ -93,6 +94,7 @@ def bound(
     budget: Budget = BUDGET,
     domains: Domains = None,
     overlap: Overlap = "none",
+    profile: Profile = "ideal",
     settings: Settings = None,
     failures: Annotated[bool, typer.Option("--failures", help="Fail each NIC, switch chip and tray in turn.")] = False,
     out: Annotated[
@@ -116,10 +118,14 @@ def bound(
         "settings": overrides_of(settings),
     }  # fmt: skip
     if failures or out is not None:
+        if profile != "ideal":
+            rule = "predicts a fabric whose parts all work"
+            raise InputError(Fault("--profile", profile, rule, "Leave out --profile, or --failures and --out."))
         graph = graph_of(design, domains, DOMAINS, overrides_of(settings))
         _failures_command.bound_failures(graph, loaded, work, terms, inputs, out, as_json)
         return
-    steps = width_steps(fabric, loaded, work)
+    inputs["profile"] = profile
+    steps = width_steps(fabric, loaded, work, profile=profile)
     result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap, steps=steps)
     held = width_brackets(steps, result.width) if result.width else {}
     if as_json:

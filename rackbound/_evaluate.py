@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import Bracket, Cost, cost, plain
+from collectives import Bracket, Cost, Profile, cost, load_profile, plain
 from placement import ExpertLayerBound, Solution, Terms, WidthSteps, expert_layer_bound, solve, width_steps
 from rackbound._brackets import told
 from rackbound._defaults import BATCH_PER_GPU, BUDGET, CONTEXT, DOMAINS
@@ -168,6 +168,7 @@ def evaluate(
     domains: int | Sequence[int] | None = None,
     overlap: str = "none",
     overrides: Mapping[str, Any] | None = None,
+    profile: str | os.PathLike[str] | Profile = "ideal",
 ) -> Evaluation:
     """Return whether one rack bounds a model's expert layer, for one or many designs.
 
@@ -188,6 +189,8 @@ def evaluate(
         How operations share time.
     overrides : mapping, optional
         Dotted key -> value for every design, as in the file.
+    profile : str, path or Profile, optional
+        Software of the collectives, as `placement.width_steps`.
 
     Returns
     -------
@@ -215,13 +218,14 @@ def evaluate(
     if workload is not None and not isinstance(workload, Workload):
         raise InputError(Fault("workload", workload, "must be a serving.Workload", "Make one, or leave it out."))
     work = workload or Workload(context=CONTEXT, batch_per_gpu=BATCH_PER_GPU)
-    loaded, _, *graphs = together(
+    loaded, _, software, *graphs = together(
         lambda: model if isinstance(model, Model) else load_model(model),
         lambda: Terms(budget, overlap),
+        lambda: load_profile(profile),
         *(partial(graph_of, name, domains, DOMAINS, overrides) for name in dict.fromkeys(names)),
     )
     built = dict(zip(dict.fromkeys(names), graphs, strict=True))
-    question = _Question(loaded, work, budget, overlap)
+    question = _Question(loaded, work, budget, overlap, software)
     answers = tuple(map(question.answer, built.values(), _labels(built)))
     count = max(len(Fabric.from_graph(graph).domain_sizes) for graph in built.values())
     return Evaluation(loaded, work, budget, count, overlap, answers, tuple(built.values()))
@@ -242,12 +246,13 @@ class _Question:
     workload: Workload
     budget: float
     overlap: str
+    profile: Profile
 
     def answer(self, graph: nx.Graph[str], name: str) -> DesignAnswer:
         """Everything about one design."""
         model, routes = self.model, route(graph)
         fabric = routes.fabric
-        steps = width_steps(fabric, model, self.workload, routing=routes)
+        steps = width_steps(fabric, model, self.workload, routing=routes, profile=self.profile)
         bound = self._bound(steps)
         ratio = bound.n_experts / model.n_experts if model.is_moe else None
         own_steps = self._own_steps(routes)
@@ -273,14 +278,15 @@ class _Question:
 
     def _own_steps(self, routes: Routes) -> list[Step]:
         """Work out the model's own step at telling widths: each domain's end, what divides its experts, and between."""
+        own = partial(step, routes.fabric, self.model, self.workload, routing=routes, profile=self.profile)
         if not self.model.is_moe:
-            return [step(routes.fabric, self.model, self.workload, layout=Layout(1), routing=routes)]
+            return [own(layout=Layout(1))]
         n = routes.fabric.n_ranks
         ends = np.unique(np.cumsum(np.sort(routes.fabric.domain_sizes)[::-1]))
         even = np.round(np.linspace(1, n, min(n, _CURVE_POINTS)))
         whole = [w for w in range(1, n + 1) if self.model.n_experts % w == 0]
         widths = np.unique(np.concatenate([even, ends, ends[:-1] + 1, whole])).astype(np.intp)
-        return [step(routes.fabric, self.model, self.workload, layout=Layout(int(w)), routing=routes) for w in widths]
+        return [own(layout=Layout(int(w))) for w in widths]
 
     def _dispatch(self, routes: Routes) -> Cost | None:
         """Dispatch of one layer over all ranks, experts as equal as can be."""
@@ -318,7 +324,7 @@ class _Question:
             other = _with_batch(self.workload, batch=self.workload.batch_per_gpu * size)
         else:
             other = _with_batch(self.workload, batch_per_gpu=max(1, (self.workload.batch or 1) // size))
-        steps = width_steps(routes.fabric, self.model, other, routing=routes)
+        steps = width_steps(routes.fabric, self.model, other, routing=routes, profile=self.profile)
         return compared(f"at a constant {other.batch_policy}", self._bound(steps), bound)
 
     def _budget_flip(self, steps: WidthSteps, bound: ExpertLayerBound) -> str:

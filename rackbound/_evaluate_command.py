@@ -23,6 +23,7 @@ from rackbound._options import (
     Json,
     ModelName,
     Overlap,
+    Profile,
     Settings,
     budget_seconds,
     overrides_of,
@@ -56,6 +57,7 @@ def evaluate(
     budget: Budget = BUDGET,
     domains: Domains = None,
     overlap: Overlap = "none",
+    profile: Profile = "ideal",
     out: Annotated[str, typer.Option(help="Folder for figures and evaluate.json.")] = "rackbound-out",
     settings: Settings = None,
     as_json: Json = False,
@@ -70,11 +72,19 @@ def evaluate(
         lambda: require_folder(out),
     )
     answer = evaluated(
-        designs, model, workload=work, budget=terms.budget, domains=domains, overlap=overlap, overrides=overrides
+        designs,
+        model,
+        workload=work,
+        budget=terms.budget,
+        domains=domains,
+        overlap=overlap,
+        overrides=overrides,
+        profile=profile,
     )
     inputs = {
         "designs": designs, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-        "budget": terms.budget, "domains": answer.domains, "overlap": overlap, "settings": overrides,
+        "budget": terms.budget, "domains": answer.domains, "overlap": overlap, "profile": profile,
+        "settings": overrides,
     }  # fmt: skip
     whole = envelope("evaluate/1", inputs, _shared(answer.designs), answer.to_dict())
     with whole_folder(out) as folder:  # made only once there is an answer to put into it

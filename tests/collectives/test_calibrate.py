@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import topo
-from collectives import KINDS, Profile, calibrate, load_profile, read_log, write_profile
+from collectives import CONSTANTS, KINDS, Profile, calibrate, load_profile, read_log, validate, write_profile
 from collectives._features import bulk_features, scaled
 from collectives._predict import LAWS, stacked
 from topo import Fabric, InputError
@@ -42,7 +42,11 @@ def log_of(
 def shifted(seed: int) -> Profile:
     """A machine whose constants are a quarter off those of the start, at random."""
     shifts = np.exp(0.25 * np.random.default_rng(seed).standard_normal(len(START.constants)))
-    constants = {name: value * shift for (name, value), shift in zip(START.constants.items(), shifts, strict=True)}
+    rows = CONSTANTS[START.law]
+    constants = {
+        name: min(max(value * shift, rows[name].least), rows[name].most)
+        for (name, value), shift in zip(START.constants.items(), shifts, strict=True)
+    }
     return replace(START, constants=constants | {"latency.environment": START.constants["latency.environment"]})
 
 
@@ -147,3 +151,14 @@ def test_logs_are_read_or_given() -> None:
     assert by_path.profile.constants == by_log.profile.constants
     assert by_path.curves[0].n_ranks == 8
     assert repr(by_path).startswith("Calibration(calibrated: ")
+
+
+def test_a_log_of_a_faster_machine_makes_no_wire_faster_and_is_said(tmp_path: Path) -> None:
+    found = calibrate(LOGS / "aws-p5-1node-tagged.txt", topo.load("hgx-a100-8"))  # H100s, with in-switch reduction
+    assert all(value <= 1 for name, value in found.profile.constants.items() if name.endswith("efficiency"))
+    (said,) = [note for note in found.notes if "faster than any algorithm" in note]
+    assert said.startswith("aws-p5-1node-tagged.txt, line 4: 9 rows of all_reduce over 8 ranks")
+    write_profile(found.profile, tmp_path / "wrong.toml")
+    held = validate(LOGS / "aws-p5-1node-tagged.txt", design="hgx-a100-8", profile=tmp_path / "wrong.toml")
+    assert held.faults == ()
+    assert not [note for note in calibrate(LOGS / "gcp-a3-ultra.txt", FABRIC).notes if "faster than any" in note]

@@ -41,7 +41,8 @@ def test_never_faster_than_the_wires_and_slower_for_more_bytes(name: str, kind: 
     for ranks, fabric in ((2, HGX), (8, HGX), (16, PAIR)):
         row, bound = wires(kind, ranks, fabric)
         times = LAWS["collective"](load_profile(name).constants, stacked([scaled(row, n / 1e9) for n in sizes]))
-        assert (times[1:] > 0.9 * times[:-1]).all()  # libraries switch protocols a little late
+        late = 1.0 if kind == "all_to_all" else 0.98  # NCCL's table takes another protocol a little late
+        assert (times[1:] > late * times[:-1]).all()
         assert (times > bound.latency_seconds + bound.bandwidth_seconds * sizes / 1e9).all()
 
 

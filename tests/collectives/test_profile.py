@@ -12,7 +12,7 @@ from topo import InputError
 
 
 def _made(law: str = "collective") -> Profile:
-    constants = {name: 0.5 if row.unit == "ratio" else 4.5e-6 for name, row in CONSTANTS[law].items()}
+    constants = {name: max(0.5, row.least) if row.unit == "ratio" else 4.5e-6 for name, row in CONSTANTS[law].items()}
     return Profile(
         name="mine", version=3, law=law, source='a "log", 2026', fitted=date(2026, 12, 1), libraries=("nccl",),
         bandwidth=450e9, chips=("H100", "H200"), band=(0.04, 0.15), constants=constants,
@@ -63,3 +63,23 @@ def test_an_environment_scales_latency_alone() -> None:
     there = made.within("nccl 2.18.5 (Azure ND)")
     assert there.constants == made.constants | {"latency.environment": 0.5 * 1.75}
     assert made.within("nccl 2.29.2") is made
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "said"),
+    [
+        ("overlap = 6", "overlap = 0.5 #", "constants.scale_out.overlap = 0.5: must be 1 or more"),
+        ("low_efficiency = 0", "low_efficiency = 0.0 #", "exchange.low_efficiency = 0.0: must be 1e-06 or more"),
+        ("efficiency = 0.99", "efficiency = 1.99 #", "constants.scale_out.efficiency = 1.99: must not be more than 1"),
+        ("band = [", "band = [0.2, 0.1] # [", "band = .0.2, 0.1.: must be the median and the 90th percentile"),
+        ("\"2.18.5 (Azure\" = 1", "\"2.18.5 (Azure\" = -1 #", "environments.2.18.5 .Azure = -1: must be 1e-06 or more"),
+    ],
+)  # fmt: skip
+def test_what_no_wire_and_no_norm_can_be_is_refused(text: str, instead: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    write_profile(load_profile("nccl-hopper"), path)
+    whole = path.read_text()
+    assert text in whole
+    path.write_text(whole.replace(text, instead))
+    with pytest.raises(InputError, match=said):
+        load_profile(path)

@@ -75,6 +75,10 @@ def test_the_time_is_not_looked_at(tmp_path: Path) -> None:
         ("x,HGX H100-8,ep_dispatch,8,,10,,DeepEP normal,fp8,1,tokens=4;hidden=64", "params lack topk"),
         ("x,HGX H100-8,ep_dispatch,8,,10,,DeepEP normal,fp5,1,tokens=4;hidden=64;topk=8", "is not that of a token"),
         ("x,HGX H100-8,all_reduce,16,256,10,,nccl,half,1,", "16"),
+        ("x,HGX H100-8,all_reduce,8,256,inf,,nccl,half,1,", "no time"),
+        ("x,HGX H100-8,all_reduce,8,inf,10,,nccl,half,1,", "no size"),
+        ("x,HGX H100-8,all_reduce,8.5,256,10,,nccl,half,1,", "a number cannot be read"),
+        ("x,HGX H100-8,ep_dispatch,8,,10,,DeepEP,fp8,1,tokens=4;hidden=64;topk=8;experts=many", "params lack experts"),
     ],
 )
 def test_what_cannot_be_predicted_is_skipped_with_its_reason(tmp_path: Path, line: str, reason: str) -> None:
@@ -175,3 +179,54 @@ def test_environments_and_forced_rings_are_read_from_the_library(tmp_path: Path)
     (azure, ring), _ = matched(rows)
     assert azure.profile.constants["latency.environment"] == load_profile("nccl-hopper").environments["2.20.5 (Azure"]
     assert np.isinf(ring.features.nvls[0])
+
+
+def test_rows_as_other_programs_write_them(tmp_path: Path) -> None:
+    found = validate(
+        written(
+            tmp_path,
+            "a,HGX H100-8,all_reduce,8,1048576,10,,nccl,half,1,",
+            "b,hgx-h100-8,AllReduce,8.0,1048576.0,10,,nccl,half,1.0,",
+            "c,HGX H100-8,ep_dispatch,8,,10,,DeepEP normal,fp8,1,tokens=4;hidden=64;topk=8",
+            "d,HGX H100-8,EP_dispatch,8,,10,,DeepEP normal,FP8,,tokens = 4; hidden = 64; topk = 8; experts=",
+        )
+    )
+    assert [one.kind for one in found.predictions] == ["all_reduce"] * 2 + ["moe_dispatch"] * 2
+    for first, second in (found.predictions[:2], found.predictions[2:]):
+        assert first.seconds == second.seconds
+
+
+def test_columns_that_say_nothing_may_be_missing_in_any_order(tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("time_us,bytes,n_gpus,collective,system\n10,1048576,8,all_reduce,HGX H100-8\n")
+    assert validate(path).predictions[0].note == "no profile of library '': nccl's taken"
+
+
+def test_rows_of_other_tokens_have_bounds_of_their_own(tmp_path: Path) -> None:
+    line = "{0},HGX H100-8,ep_dispatch,8,,100,,DeepEP low-latency,fp8,1,tokens=4096;hidden={1};topk=8;experts={2}"
+    sizes = ((7168, 256), (2048, 256), (7168, 16))
+    together = validate(written(tmp_path, *(line.format(*row) for row in sizes_numbered(sizes))))
+    alone = [validate(written(tmp_path, line.format(*row))).predictions[0] for row in sizes_numbered(sizes)]
+    assert [one.bound_seconds for one in together.predictions] == [one.bound_seconds for one in alone]
+    assert len({one.bound_seconds for one in alone}) == 3
+    assert together.faults == ()
+
+
+def sizes_numbered(sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int]]:
+    return [(i, *size) for i, size in enumerate(sizes)]
+
+
+def test_a_profile_given_predicts_rows_of_its_law_and_says_where_it_was_not_fitted(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "a,GB200 NVL72,all_reduce,8,1048576,10,,nccl,half,1,",
+        "b,HGX H100-8,all_reduce,8,1048576,10,,nccl,half,1,",
+        "c,HGX H100-8,ep_dispatch,8,,10,,DeepEP normal,fp8,1,tokens=4;hidden=64;topk=8",
+    )
+    found = validate(path, profile="nccl-hopper")
+    far, near = found.predictions
+    assert far.note == "nccl-hopper was not fitted on GB200: 20 to 40 % off"
+    assert (far.band, near.band, near.note) == ((0.25, 0.4), load_profile("nccl-hopper").band, "")
+    assert "is for collectives of bytes, not for moe_dispatch" in found.skipped[0].reason
+    with pytest.raises(InputError, match="the wires alone"):
+        validate(path, profile="ideal")
