@@ -115,8 +115,8 @@ def bound(
     )
     inputs = {
         "design": design, "model": model, "assume": assumptions_of(assume), "batch": batch,
-        "batch_per_gpu": work.batch_per_gpu, "context": context, "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap,
-        "settings": overrides_of(settings),
+        "batch_per_gpu": work.batch_per_gpu, "context": context, "budget": terms.budget,
+        "domains": len(fabric.domain_sizes), "overlap": overlap, "settings": overrides_of(settings),
     }  # fmt: skip
     if failures or out is not None:
         graph = graph_of(design, domains, DOMAINS, overrides_of(settings))
@@ -209,10 +209,9 @@ def place(
     held = step_brackets(fabric, loaded, work, layout=result.layout, plan=result.plan, expert_load=asked)
     if as_json:
         inputs = {
-            "design": design, "model": model, "assume": assumptions_of(assume), "ep": ep, "pp": pp, "loads": loads, "batch": batch,
-            "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": len(fabric.domain_sizes),
-            "time_limit": limit,
-            "settings": overrides_of(settings),
+            "design": design, "model": model, "assume": assumptions_of(assume), "ep": ep, "pp": pp,
+            "loads": loads, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
+            "domains": len(fabric.domain_sizes), "time_limit": limit, "settings": overrides_of(settings),
         }  # fmt: skip
         emit_json(envelope("place/1", inputs, result.step.assumptions, result.to_dict() | {"brackets": told(held)}))
         return

@@ -76,8 +76,9 @@ def evaluate(
         designs, loaded, workload=work, budget=terms.budget, domains=domains, overlap=overlap, overrides=overrides
     )
     inputs = {
-        "designs": designs, "model": model, "assume": assumptions_of(assume), "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-        "budget": terms.budget, "domains": answer.domains, "overlap": overlap, "settings": overrides,
+        "designs": designs, "model": model, "assume": assumptions_of(assume), "batch": batch,
+        "batch_per_gpu": work.batch_per_gpu, "context": context, "budget": terms.budget,
+        "domains": answer.domains, "overlap": overlap, "settings": overrides,
     }  # fmt: skip
     whole = envelope("evaluate/1", inputs, _shared(answer.designs), answer.to_dict())
     with whole_folder(out) as folder:  # made only once there is an answer to put into it
