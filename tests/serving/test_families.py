@@ -174,6 +174,11 @@ QUANTISATIONS: list[tuple[dict[str, object], str, tuple[str, ...]]] = [
     ({"quant_method": "awq", "bits": 4}, "int4", ("router", "embedding", "head")),
     ({"quant_method": "gptq", "bits": 8, "lm_head": True}, "int8", ("router", "embedding")),
     ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4", ("embedding", "head")),
+    (
+        {"quant_method": "fbgemm_fp8", "modules_to_not_convert": ["self_attn"], "activation_scale_ub": 1200.0},
+        "fp8",
+        ("attention", "embedding", "head"),
+    ),
 ]
 
 
