@@ -425,3 +425,9 @@ def test_assumptions_that_lead_nowhere_are_said(tmp_path: Path) -> None:
 def test_layers_that_differ_in_experts_are_refused(tmp_path: Path) -> None:
     config = case("Mixtral-8x22B-v0.1") | {"num_experts_per_tok": [2, 4]}
     assert "differs from layer to layer" in faults(tmp_path, config)["num_experts_per_tok"]
+
+
+@pytest.mark.parametrize("assume", [["x"], {3: 4}])
+def test_assumptions_are_keys_and_values(assume: Any) -> None:
+    with pytest.raises(InputError, match="must map keys to values"):
+        load_model("mixtral-8x7b", assume)
