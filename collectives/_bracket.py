@@ -192,8 +192,10 @@ def bracket(
     priced = cost(routes.fabric, plan, routing=routes)
     asked: Any = (kind_or_schedule, n_bytes) if isinstance(kind_or_schedule, str) else (plan,)
     given = words if isinstance(kind_or_schedule, str) else {}
-    free = _bound(routes, plan, "any", left_out, lambda: lower_bound(routes.given, *asked, scope="any", **given))
-    own = _schedule_bound(routes, plan, left_out)
+    reached = _reached(routes, plan, priced)
+    free = _bound(routes, plan, "any", left_out,
+                  lambda: lower_bound(routes.given, *asked, scope="any", reached=reached, **given))  # fmt: skip
+    own = _schedule_bound(routes, plan, left_out, reached)
     timeline = _timeline(routes, plan, left_out)
     in_turn = _schedule_bound(routes, replace(plan, pipelined=False), []) if plan.pipelined else own
     phases = tuple(_phases(in_turn, priced, timeline))
@@ -201,10 +203,17 @@ def bracket(
     return Bracket(free, own, priced, timeline, phases, convention, tuple(left_out))
 
 
-def _schedule_bound(routes: Routes, plan: Schedule, left_out: list[str]) -> Bound | None:
+def _reached(routes: Routes, plan: Schedule, priced: Cost) -> float:
+    """Return the time of the busiest link where there is one phase only [s]: no bound's transfer takes longer."""
+    if sum(phase.repeats for phase in plan.phases) != 1:
+        return np.inf
+    return float((priced.loads / routes.fabric.bandwidth).max(initial=0.0))
+
+
+def _schedule_bound(routes: Routes, plan: Schedule, left_out: list[str], reached: float = np.inf) -> Bound | None:
     # Switches of a schedule are numbered on the fabric of the routes, planes and all.
     fabric = routes.fabric if len(plan.switches) else routes.given
-    return _bound(routes, plan, "schedule", left_out, lambda: lower_bound(fabric, plan))
+    return _bound(routes, plan, "schedule", left_out, lambda: lower_bound(fabric, plan, reached=reached))
 
 
 def _bound(routes: Routes, plan: Schedule, scope: str, left_out: list[str], work: Callable[[], Bound]) -> Bound | None:

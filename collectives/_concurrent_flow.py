@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
@@ -208,6 +207,8 @@ def _path_sum(network: Network, ranks: Ints, sent: Floats, source: int, link_cla
 
 def _solved(sums: Sequence[_PathSum], capacity: Floats) -> Floats | None:
     """Solve for prices per class of links, then cheapest prices per sum and class of nodes."""
+    from scipy.optimize import linprog
+
     rows, columns, values, done = [], [], [], 0
     gain, most = [np.zeros(len(capacity))], [np.full(len(capacity), np.inf)]
     at = len(capacity)

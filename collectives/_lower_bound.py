@@ -115,6 +115,7 @@ def lower_bound(
     root: str | int | None = None,
     channels: int | None = None,
     order: Order = None,
+    reached: float = np.inf,
 ) -> Bound:
     """Return a time that nothing beats, and the cut or the links that prove it.
 
@@ -133,6 +134,9 @@ def lower_bound(
         schedule: the schedule's transfers, phase by phase, each pair on its path class,
         relayed by what that class lets relay, over any routes. any: every node passes on,
         over every class of links; switches reduce and multicast where the graph says so.
+    reached : float, optional
+        Transfer time of the collective's only phase on some routes [s], as its cost has found
+        it: a cut that proves as much is not improved upon.
 
     Returns
     -------
@@ -166,9 +170,9 @@ def lower_bound(
         rule = f"are more than the {MOST_RANKS:,} whose pairs a bound looks at"
         raise InputError(Fault("ranks", len(plan.ranks), rule, "Bound a part of it."))
     if scope == "any":
-        return _summary(fabric, plan, scope, [(_any(fabric, plan, n_bytes), 1)], [])
+        return _summary(fabric, plan, scope, [(_any(fabric, plan, n_bytes, reached), 1)], [])
     transfers, which = _transfers(plan)
-    return _summary(fabric, plan, scope, _by_phase(fabric, plan, transfers), which)
+    return _summary(fabric, plan, scope, _by_phase(fabric, plan, transfers, reached), which)
 
 
 def bounds_if_doubled(graph: nx.Graph[str] | Fabric, *arguments: Any, **words: Any) -> dict[str, Bound]:
@@ -221,7 +225,9 @@ def _transfers(plan: Schedule) -> tuple[list[tuple[Floats, int]], list[int]]:
     return list(known.values()), [order.index(key) for key in keys]
 
 
-def _by_phase(fabric: Fabric, plan: Schedule, transfers: list[tuple[Floats, int]]) -> list[tuple[Proof, int]]:
+def _by_phase(
+    fabric: Fabric, plan: Schedule, transfers: list[tuple[Floats, int]], reached: float
+) -> list[tuple[Proof, int]]:  # fmt: skip
     """Bound every phase, and say how often it runs."""
     if len(plan.switches):
         return [(_by_link(fabric, plan, n_bytes), times) for n_bytes, times in transfers]
@@ -236,7 +242,7 @@ def _by_phase(fabric: Fabric, plan: Schedule, transfers: list[tuple[Floats, int]
         require_joined(fabric, plan.ranks, (n_bytes > 0) & (pair_class == -1))
         parts = [(net, np.where(pair_class == number, n_bytes, 0.0)) for number, net in enumerate(networks)]
         demand = Demand(fabric, plan.ranks, tuple(part for part in parts if part[1].any()), alike)
-        found.append((proof_of(demand, late, n_bytes > 0, paths=not plan.pipelined), times))
+        found.append((proof_of(demand, late, n_bytes > 0, paths=not plan.pipelined, reached=reached), times))
     return found
 
 
@@ -255,7 +261,7 @@ def _by_link(fabric: Fabric, plan: Schedule, n_bytes: Floats) -> Proof:
 # --- no algorithm given ----------------------------------------------------------------------------------------------
 
 
-def _any(fabric: Fabric, plan: Schedule, n_bytes: object) -> Proof:
+def _any(fabric: Fabric, plan: Schedule, n_bytes: object, reached: float) -> Proof:
     if isinstance(n_bytes, MoE):
         return moe_proof(fabric, plan, n_bytes)
     ranks, meaning, network = plan.ranks, meaning_of(plan), whole_network(fabric)
@@ -263,7 +269,7 @@ def _any(fabric: Fabric, plan: Schedule, n_bytes: object) -> Proof:
     best, alike = Proof(), classes_of(fabric, ranks)
     for need in needs_of(fabric, ranks, meaning, alike):
         require_joined(fabric, ranks, np.isinf(late) & (need > 0))
-        proof = proof_of(Demand(fabric, ranks, ((network, need),), alike), late, need > 0, apart)
+        proof = proof_of(Demand(fabric, ranks, ((network, need),), alike), late, need > 0, apart, reached=reached)
         best = max(best, proof, key=lambda one: one.seconds)
     if meaning.reduced and len(ranks) > 1:
         cut = partition_cut(fabric, ranks, meaning.reduced)

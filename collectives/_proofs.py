@@ -52,22 +52,27 @@ def require_joined(fabric: Fabric, ranks: Ints, cut: Bools) -> None:
         raise InputError(Fault("graph", fabric.name, rule, "Join them, or leave those ranks out."))
 
 
-def proof_of(demand: Demand, late: Floats, sent: Bools, least_of: Bools | None = None, *, paths: bool = True) -> Proof:
+def proof_of(
+    demand: Demand, late: Floats, sent: Bools, least_of: Bools | None = None, *, paths: bool = True,
+    reached: float = np.inf,
+) -> Proof:  # fmt: skip
     """Bound flows by named cuts, by prices, and by latency.
 
     A byte that crosses a cut or a priced link is on its way for at least the least latency
     of all pairs, so links have that much less time. `least_of` says which pairs count:
     relays of other algorithms may run between any ranks. `paths`: whether the time is
-    also that of the latest pair; the cost of phases that overlap leaves that out.
+    also that of the latest pair; the cost of phases that overlap leaves that out. `reached`:
+    the transfer time of some routes [s]: prices prove no more, so none are sought beyond it.
     """
     if not sent.any():
         return Proof()
     fabric, classes = demand.fabric, demand.classes()
     least = float(late[sent if least_of is None else least_of].min())
     cut = tightest(demand, named_sides(fabric, classes.node))
-    price = best_prices(demand, classes)
     found = Proof(least, cut.seconds, "cut", cut)
-    if price is None:
+    if reached <= cut.seconds * _SAME:
+        pass
+    elif (price := best_prices(demand, classes)) is None:
         found = Proof(least, cut.seconds, "cut", cut, notes=("links too unlike for prices: named cuts only",))
     else:
         seconds = time_at(demand, price)

@@ -148,7 +148,7 @@ def _dealt(seats: Seats, slots: Ints) -> Seats:
         free, dealt = slots.copy(), np.full_like(expert, n)
         for i in np.argsort(-count, kind="stable"):
             gpus = np.argsort(-free, kind="stable")[: count[i]]
-            if count[i] > len(slots) or not free[gpus[-1]]:
+            if count[i] > (slots > 0).sum() or not free[gpus[-1]]:
                 break
             dealt[gpus, slots[gpus] - free[gpus]] = i
             free[gpus] -= 1
@@ -169,7 +169,7 @@ def _undoubled(load: Floats, tame: Seats, eplb: Seats, slots: Ints, speed: Float
     for i, spare in enumerate(np.maximum(on - 1, 0).sum(axis=1)):
         count[i] -= spare
         for _ in range(int(spare.sum())):
-            count[i, np.where(count[i] < len(slots), load[i] / (count[i] + 1), np.inf).argmin()] += 1
+            count[i, np.where(count[i] < (slots > 0).sum(), load[i] / (count[i] + 1), np.inf).argmin()] += 1
     seats = Seats(_packed(load.astype(np.float32), count, slots, speed, apart=True)[0], count)
     return exchanged(load, parted(load, seats, slots, speed), slots, speed, (1, 2))
 

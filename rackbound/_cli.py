@@ -28,6 +28,7 @@ from rackbound._brackets import told
 from rackbound._defaults import BUDGET, CONTEXT, DOMAINS
 from rackbound._graphs import fabric_of, graph_of
 from rackbound._options import (
+    Assume,
     Batch,
     BatchPerGpu,
     Budget,
@@ -39,6 +40,7 @@ from rackbound._options import (
     Overlap,
     Profile,
     Settings,
+    assumptions_of,
     budget_seconds,
     overrides_of,
     workload_of,
@@ -95,6 +97,7 @@ def bound(
     domains: Domains = None,
     overlap: Overlap = "none",
     profile: Profile = "ideal",
+    assume: Assume = None,
     settings: Settings = None,
     failures: Annotated[bool, typer.Option("--failures", help="Fail each NIC, switch chip and tray in turn.")] = False,
     out: Annotated[
@@ -108,14 +111,14 @@ def bound(
 
     work, loaded, terms, fabric = together(
         lambda: workload_of(context, batch, batch_per_gpu),
-        lambda: load_model(model),
+        lambda: load_model(model, assumptions_of(assume)),
         lambda: Terms(budget_seconds(budget), overlap),
         lambda: fabric_of(design, domains, DOMAINS, overrides_of(settings)),
     )
     inputs = {
-        "design": design, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-        "budget": terms.budget, "domains": len(fabric.domain_sizes), "overlap": overlap,
-        "settings": overrides_of(settings),
+        "design": design, "model": model, "assume": assumptions_of(assume), "batch": batch,
+        "batch_per_gpu": work.batch_per_gpu, "context": context, "budget": terms.budget,
+        "domains": len(fabric.domain_sizes), "overlap": overlap, "settings": overrides_of(settings),
     }  # fmt: skip
     if failures or out is not None:
         if profile != "ideal":
@@ -169,6 +172,7 @@ def place(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what is heavy, copied, and moved.")] = False,
     out: Annotated[str | None, typer.Option(help="Folder for figures and place.json.  [default: none]")] = None,
+    assume: Assume = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -180,7 +184,15 @@ def place(
     if explain or any(value is not None for value in comparing.values()):
         asked = comparing | {"ep": ep, "pp": pp, "explain": explain, "loads": loads, "time_limit": time_limit}
         _place_command.place_load(
-            design, model, context, (batch, batch_per_gpu), domains, overrides_of(settings), asked, as_json
+            design,
+            model,
+            context,
+            (batch, batch_per_gpu),
+            domains,
+            overrides_of(settings),
+            asked,
+            as_json,
+            assumptions_of(assume),
         )
         return
     from placement import solve
@@ -190,7 +202,7 @@ def place(
 
     work, loaded, fabric, asked, limit = together(
         lambda: workload_of(context, batch, batch_per_gpu),
-        lambda: load_model(model),
+        lambda: load_model(model, assumptions_of(assume)),
         lambda: fabric_of(design, domains, 1, overrides_of(settings)),
         lambda: read_loads(loads),
         lambda: None if time_limit is None else parse_quantity(time_limit, "seconds", place="--time-limit"),
@@ -203,10 +215,9 @@ def place(
     held = step_brackets(fabric, loaded, work, layout=result.layout, plan=result.plan, expert_load=asked)
     if as_json:
         inputs = {
-            "design": design, "model": model, "ep": ep, "pp": pp, "loads": loads, "batch": batch,
-            "batch_per_gpu": work.batch_per_gpu, "context": context, "domains": len(fabric.domain_sizes),
-            "time_limit": limit,
-            "settings": overrides_of(settings),
+            "design": design, "model": model, "assume": assumptions_of(assume), "ep": ep, "pp": pp,
+            "loads": loads, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
+            "domains": len(fabric.domain_sizes), "time_limit": limit, "settings": overrides_of(settings),
         }  # fmt: skip
         emit_json(envelope("place/1", inputs, result.step.assumptions, result.to_dict() | {"brackets": told(held)}))
         return

@@ -293,7 +293,7 @@ class _Question:
         if not self.model.is_moe:
             return None
         copies = int(self.workload.batch_of(routes.fabric.n_ranks).max()) * self.model.top_k
-        n_bytes = copies * self.model.hidden_size * DTYPE_BYTES[self.workload.dispatch_dtype]
+        n_bytes = copies * self.model.expert_hidden_size * DTYPE_BYTES[self.workload.dispatch_dtype]
         return cost(routes.fabric, "all_to_all", n_bytes, routing=routes)
 
     def _flips(self, routes: Routes, steps: WidthSteps, bound: ExpertLayerBound) -> tuple[str, ...]:

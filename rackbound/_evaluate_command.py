@@ -15,6 +15,7 @@ from rackbound._evaluate import DesignAnswer, Evaluation
 from rackbound._evaluate import evaluate as evaluated
 from rackbound._graphs import graph_of
 from rackbound._options import (
+    Assume,
     Batch,
     BatchPerGpu,
     Budget,
@@ -25,6 +26,7 @@ from rackbound._options import (
     Overlap,
     Profile,
     Settings,
+    assumptions_of,
     budget_seconds,
     overrides_of,
     workload_of,
@@ -59,32 +61,27 @@ def evaluate(
     overlap: Overlap = "none",
     profile: Profile = "ideal",
     out: Annotated[str, typer.Option(help="Folder for figures and evaluate.json.")] = "rackbound-out",
+    assume: Assume = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Answer: does one rack bound this model's expert layer? For one or many designs."""
-    work, terms, overrides, *_ = together(
+    work, terms, overrides, loaded, *_ = together(
         lambda: workload_of(context, batch, batch_per_gpu),
         lambda: Terms(budget_seconds(budget), overlap),
         lambda: overrides_of(settings),
-        lambda: load_model(model),
+        lambda: load_model(model, assumptions_of(assume)),
         *(partial(_loadable, name, domains, settings) for name in dict.fromkeys(designs)),
         lambda: require_folder(out),
     )
     answer = evaluated(
-        designs,
-        model,
-        workload=work,
-        budget=terms.budget,
-        domains=domains,
-        overlap=overlap,
-        overrides=overrides,
+        designs, loaded, workload=work, budget=terms.budget, domains=domains, overlap=overlap, overrides=overrides,
         profile=profile,
-    )
+    )  # fmt: skip
     inputs = {
-        "designs": designs, "model": model, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-        "budget": terms.budget, "domains": answer.domains, "overlap": overlap, "profile": profile,
-        "settings": overrides,
+        "designs": designs, "model": model, "assume": assumptions_of(assume), "batch": batch,
+        "batch_per_gpu": work.batch_per_gpu, "context": context, "budget": terms.budget,
+        "domains": answer.domains, "overlap": overlap, "profile": profile, "settings": overrides,
     }  # fmt: skip
     whole = envelope("evaluate/1", inputs, _shared(answer.designs), answer.to_dict())
     with whole_folder(out) as folder:  # made only once there is an answer to put into it

@@ -30,13 +30,13 @@ _LAYERS, _EXPERTS = 5, 8
 
 def place_load(
     design: str, name: str, context: int, batches: tuple[int | None, int | None], domains: Any,
-    overrides: dict[str, Any], asked: dict[str, Any], as_json: bool,
+    overrides: dict[str, Any], asked: dict[str, Any], as_json: bool, assume: dict[str, Any],
 ) -> None:  # fmt: skip
     """Place for recorded loads, write what is asked for and report."""
     asked = asked | {key: usual for key, usual in _USUAL.items() if asked[key] is None}
     workload, model, fabric, *_ = together(
         partial(workload_of, context, *batches),
-        partial(load_model, name),
+        partial(load_model, name, assume),
         partial(fabric_of, design, domains, 1, overrides),
         partial(_require_known, asked),
         lambda: require_folder(asked["out"]) if asked["out"] is not None else None,
@@ -55,6 +55,7 @@ def place_load(
     inputs = {
         "design": design,
         "model": name,
+        "assume": assume,
         "context": context,
         "batch": batches[0],
         "batch_per_gpu": workload.batch_per_gpu,

@@ -55,6 +55,9 @@ def step(
     draft: Annotated[int, typer.Option(help="Tokens guessed per sequence and pass.")] = 0,
     acceptance: Annotated[float | None, typer.Option(help="Chance that a guessed token is right.")] = None,
     drafter: Annotated[str, typer.Option(help="Guesses come from the model's mtp layer, or are free.")] = "mtp",
+    copies: Annotated[
+        str, typer.Option(help="A copy of a token for each of its experts (direct), or per_gpu, or per_domain.")
+    ] = "direct",
     loads: Annotated[
         str | None, typer.Option(help="JSON file of expert loads: one list, or one per MoE layer.")
     ] = None,
@@ -90,7 +93,7 @@ def step(
                            "micro_batches": micro_batches}  # fmt: skip
     asked: dict[str, Any] = {"phase": phase, "context": context, "batch": batch, "batch_per_gpu": per_gpu,
                              "cached": cached, "chunk": chunk, "prompt": prompt, "draft": draft,
-                             "acceptance": acceptance, "drafter": drafter}  # fmt: skip
+                             "acceptance": acceptance, "drafter": drafter, "copies": copies}  # fmt: skip
     work, loaded, sketch, load, runs = together(
         lambda: Workload(**asked),
         lambda: load_model(model, stated),

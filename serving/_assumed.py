@@ -21,6 +21,8 @@ def assumed(config: Config, assume: Mapping[str, object]) -> Config:
     InputError
         A key that is no path into the config, or "@key" where the config has no such key.
     """
+    if not isinstance(assume, Mapping) or not all(isinstance(key, str) for key in assume):
+        raise InputError(Fault("assume", repr(assume), "must map keys to values", "Write {'model_type': 'mixtral'}."))
     if not assume:
         return config
     content, notes, faults = copy.deepcopy(config.content), [], []
@@ -63,5 +65,5 @@ def _set(content: dict[str, Any], path: str, value: object) -> bool:
 
 
 def _short(value: object) -> str:
-    text = json.dumps(value)
+    text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -146,13 +146,16 @@ def require_layout(layout: Layout, fabric: Fabric, model: Model, workload: Workl
     """
     faults = []
     if layout.gpus > fabric.n_ranks:
-        faults.append(_too_many(layout, fabric))
-    elif layout.pp > model.layers:
+        faults.append(_too_many(layout, fabric, model.layers))
+    if layout.pp > model.layers:
         rule = f"the model has {model.layers} layers"
         faults.append(Fault("layout.pp", layout.pp, rule, "Take at most that many stages."))
     if layout.cp > 1 and workload.phase != "prefill":
         rule = "cuts the tokens of a prompt, and this is no prefill"
         faults.append(Fault("layout.cp", layout.cp, rule, "Take tp or dp, or phase prefill."))
+    elif layout.cp > (new := workload.context - workload.cached):
+        rule = f"cuts a prompt of {new} new token{'s' * (new > 1)}"
+        faults.append(Fault("layout.cp", layout.cp, rule, "Take at most that many."))
     heads = model.attention_heads
     if heads and heads % layout.tp:
         cure = f"tp {max(n for n in range(1, layout.tp) if heads % n == 0)} would do."
@@ -167,14 +170,14 @@ def require_layout(layout: Layout, fabric: Fabric, model: Model, workload: Workl
         raise InputError(*faults)
 
 
-def _too_many(layout: Layout, fabric: Fabric) -> Fault:
+def _too_many(layout: Layout, fabric: Fabric, layers: int) -> Fault:
     """Say what of a layout the graph has room for."""
     of = f"ep {layout.ep} x pp {layout.pp}" if layout.stage == layout.ep else f"{layout.stage} GPUs x pp {layout.pp}"
     rule = f"needs {layout.gpus} GPUs and the graph has {fabric.n_ranks}"
     size = int(fabric.domain_sizes.max())
-    would = [f"{-(-layout.gpus // size)} domains of {size}"]
+    would = [f"{-(-layout.gpus // size)} domains of {size}"] if layout.pp <= layers else []
     if fabric.n_ranks >= layout.stage:
-        would.append(f"pp {fabric.n_ranks // layout.stage}")
+        would.append(f"pp {min(layers, fabric.n_ranks // layout.stage)}")
     elif layout.pp == 1 and layout.dp is None and layout.tp * layout.cp <= fabric.n_ranks:
         would.append(f"ep {fabric.n_ranks // (layout.tp * layout.cp) * layout.tp * layout.cp}")
-    return Fault("layout", of, rule, f"{' or '.join(would)} would do.")
+    return Fault("layout", of, rule, f"{' or '.join(would)} would do." if would else "Take fewer GPUs a stage.")

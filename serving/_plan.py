@@ -211,6 +211,10 @@ def require_plan(plan: PlacementPlan, model: Model, layout: Layout) -> None:
     if (plan.ep, plan.pp) != (layout.ep, layout.pp):
         rule = f"is for ep {plan.ep}, pp {plan.pp}, and the layout says ep {layout.ep}, pp {layout.pp}"
         faults.append(Fault("plan", repr(plan), rule, "Solve for this layout."))
+    slots = plan.slot_expert.shape[-1] if model.is_moe else 0
+    if layout.redundant and slots != model.n_experts + layout.redundant:
+        rule = f"has {slots} slots of a layer, and the layout says {model.n_experts} + {layout.redundant} redundant"
+        faults.append(Fault("plan", repr(plan), rule, "Leave redundant out: the plan says where copies are."))
     if (model.is_moe and plan.slot_expert.shape[0] != model.n_moe_layers) or len(plan.layer_stage) != model.layers:
         faults.append(Fault("plan", repr(plan), f"is not for {model.name}", "Solve for this model."))
     elif plan.slot_rank.shape != plan.slot_expert.shape or any(((a < 0) | (a >= n)).any() for a, n in ranges):

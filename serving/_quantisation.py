@@ -127,6 +127,10 @@ def _fp8(keys: Keys, config: Mapping[str, object]) -> _Scheme:
     return _Scheme("fp8", _strings(keys, config, "modules_to_not_convert", "ignored_layers"))
 
 
+def _fbgemm(keys: Keys, config: Mapping[str, object]) -> _Scheme:
+    return _Scheme("fp8", _strings(keys, config, "modules_to_not_convert"), ("embedding", "head"))
+
+
 def _mxfp4(keys: Keys, config: Mapping[str, object]) -> _Scheme:
     patterns = _strings(keys, config, "modules_to_not_convert")
     untouched = tuple(part for part in PARTS if part != "expert") if not patterns else ()
@@ -178,6 +182,7 @@ def _compressed_tensors(keys: Keys, config: Mapping[str, object]) -> _Scheme:
 #: quant_method -> how its quantization_config is read.
 METHODS: dict[str, Callable[[Keys, Mapping[str, object]], _Scheme]] = {
     "fp8": _fp8,
+    "fbgemm_fp8": _fbgemm,
     "mxfp4": _mxfp4,
     "modelopt": _modelopt,
     "nvfp4": _modelopt,

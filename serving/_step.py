@@ -188,8 +188,8 @@ def step(
     """
     engine = engine_of(profile, expert_profile)
     time = time or ("engine" if engine else "serial")
-    _require_words(time, model, workload, engine)
     asked = Asked(graph, model, workload, layout, plan, expert_load, routing)
+    _require_words(time, model, workload, engine)
     software = Software.load("ideal" if engine else profile, expert_profile)
     before = asked.stages(asked.usual, software) if plan is not None else None
     worked = asked.stages(plan or asked.usual, software)

@@ -202,3 +202,13 @@ def test_best_is_the_best() -> None:
     assert bracket(graph, "all_reduce", 8e9, algorithm="best").cost.algorithm == (
         collectives.cost(graph, "all_reduce", 8e9, algorithm="best").algorithm
     )
+
+
+def test_no_program_is_solved_where_a_cut_proves_what_the_routes_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    rack = topo.load("gb200-nvl72")
+    held = bracket(rack, "all_to_all", 72e9)
+    assert held.any_bound is not None
+    assert held.any_bound.kind == "cut"
+    monkeypatch.setattr("collectives._proofs.best_prices", None)
+    again = bracket(rack, "all_to_all", 72e9)
+    assert again.to_dict() == held.to_dict()

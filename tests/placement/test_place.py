@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -69,6 +69,7 @@ def test_weights_level_what_equal_shares_cannot() -> None:
     st.integers(0, 3),
     st.sampled_from(["equal", "weighted"]),
 )
+@example([2.0, 3.0], [(0, 0.5), (0, 1.0), (2, 2.0)], 2, "equal")  # a copy on each GPU that has slots, no more
 def test_unequal_and_missing_gpus(load: list[float], gpus: list[Any], replicas: int, sharing: str) -> None:
     slots = [s + (i == 0) * max(0, len(load) + replicas - sum(x for x, _ in gpus)) for i, (s, _) in enumerate(gpus)]
     machine = Gpus(slots, [v for _, v in gpus])

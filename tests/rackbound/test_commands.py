@@ -143,6 +143,25 @@ def test_a_step_can_be_drawn(tmp_path: Path) -> None:
     assert (found.code, found.err) == (0, f"wrote {tmp_path / 'step.svg'}\n")
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "bound", "place", "step"])
+def test_every_verb_that_reads_a_model_takes_assumptions(verb: str, tmp_path: Path) -> None:
+    out = ("--out", tmp_path) if verb == "evaluate" else ()
+    model = ("--model", "mixtral-8x7b", "--assume", "num_hidden_layers=4")
+    answer = run(verb, "hgx-h100-8", *model, "--domains", 1, *out, "--json").answer
+    assert answer["inputs"]["assume"] == {"num_hidden_layers": 4}
+    assert any("num_hidden_layers = 4, in the place of 32" in line for line in answer["assumptions"])
+
+
+def test_a_step_sends_copies_as_asked() -> None:
+    asked = ("step", "gb200-nvl72", "--model", "deepseek-v3", "--ep", "144", "--json")
+    direct, one = (run(*asked, "--copies", copies).answer["results"] for copies in ("direct", "per_domain"))
+    wires = [sum(part["network_seconds"] for part in found["parts"]) for found in (direct, one)]
+    # A token's eight experts are spread over both racks: four copies cross where one would do.
+    assert wires[0] > 2.5 * wires[1]
+    assert set(one["brackets"]) == {"dispatch", "combine"}
+    assert "copies" in run("step", "hgx-h100-8", "--model", "mixtral-8x7b", "--copies", "twice").err
+
+
 def test_a_model_is_read_as_assumed() -> None:
     found = run("model", "show", "mixtral-8x7b", "--assume", "num_hidden_layers=16", "--layers")
     assert "assumed: num_hidden_layers = 16, in the place of 32" in found.out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -253,3 +254,11 @@ def test_a_loaded_model_and_a_path_are_taken() -> None:
     answers = [evaluate(["hgx-h100-8"], which, workload=work, domains=1) for which in (model, "mixtral-8x7b")]
     assert answers[0].to_dict() == answers[1].to_dict()
     assert topo.load("hgx-h100-8", 1).number_of_nodes() == answers[0].graphs[0].number_of_nodes()
+
+
+def test_dispatch_sends_tokens_as_wide_as_the_experts_take_them() -> None:
+    model = replace(serving.load_model("mixtral-8x7b"), expert_hidden_size=1024)  # a latent width, as Nemotron 3 has
+    work = serving.Workload(batch_per_gpu=64)
+    sent = evaluate("hgx-h100-8", model, workload=work, domains=1).designs[0].dispatch
+    assert sent is not None
+    assert sent.n_bytes == 64 * 2 * 1024 * 1

@@ -65,13 +65,14 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("step", HGX, *MIXTRAL, "--ep", "8", "--tp", "8", "--batch", "16", "--engine", "vllm-hopper"),
         ("step", HGX, *MIXTRAL, "--phase", "prefill", "--ep", "8", "--cp", "2", "--cached", "1024"),
         ("step", HGX, "--model", "glm-4.5", "--phase", "chunked", "--chunk", "512", "--draft", "2", "--acceptance",
-         "0.8", "--drafter", "free", "--assume", "num_hidden_layers=46"),
+         "0.8", "--drafter", "free", "--assume", "num_hidden_layers=46", "--copies", "per_gpu"),
     ],
     "sweep/1": [("sweep", str(DATA / "study-small.toml"))],
     "bound/1": [
         ("bound", HGX, *MIXTRAL), ("bound", HGX, *MIXTRAL, "--domains", "1", "--overlap", "full"),
         ("bound", HGX, "--model", "llama-3.1-70b"), ("bound", HGX, *MIXTRAL, "--budget", "1us"),
         ("bound", HGX, *MIXTRAL, "--set", "scale_out.latency='1 ms'"),
+        ("bound", HGX, *MIXTRAL, "--assume", "num_hidden_layers=16"),
     ],
     "bound-failures/1": [
         ("bound", HGX, *MIXTRAL, "--failures"), ("bound", HGX, "--model", "llama-3.1-70b", "--failures"),
@@ -80,7 +81,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "place/1": [
         ("place", HGX, *MIXTRAL), ("place", HGX, "--model", "llama-3.1-70b", "--batch", "8"),
         ("place", HGX, "--model", "deepseek-v3"), ("place", HGX, *MIXTRAL, "--ep", "4", "--pp", "2"),
-        ("place", HGX, *MIXTRAL, "--time-limit", "10 s"),
+        ("place", HGX, *MIXTRAL, "--time-limit", "10 s", "--assume", "num_hidden_layers=16"),
     ],
     "place-load/1": [
         ("place", HGX, *MIXTRAL, "--replicas", "8"), ("place", HGX, *MIXTRAL, "--ep", "4", "--explain"),

@@ -174,6 +174,11 @@ QUANTISATIONS: list[tuple[dict[str, object], str, tuple[str, ...]]] = [
     ({"quant_method": "awq", "bits": 4}, "int4", ("router", "embedding", "head")),
     ({"quant_method": "gptq", "bits": 8, "lm_head": True}, "int8", ("router", "embedding")),
     ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4", ("embedding", "head")),
+    (
+        {"quant_method": "fbgemm_fp8", "modules_to_not_convert": ["self_attn"], "activation_scale_ub": 1200.0},
+        "fp8",
+        ("attention", "embedding", "head"),
+    ),
 ]
 
 
@@ -420,3 +425,9 @@ def test_assumptions_that_lead_nowhere_are_said(tmp_path: Path) -> None:
 def test_layers_that_differ_in_experts_are_refused(tmp_path: Path) -> None:
     config = case("Mixtral-8x22B-v0.1") | {"num_experts_per_tok": [2, 4]}
     assert "differs from layer to layer" in faults(tmp_path, config)["num_experts_per_tok"]
+
+
+@pytest.mark.parametrize("assume", [["x"], {3: 4}])
+def test_assumptions_are_keys_and_values(assume: Any) -> None:
+    with pytest.raises(InputError, match="must map keys to values"):
+        load_model("mixtral-8x7b", assume)

@@ -59,6 +59,21 @@ def test_too_many_gpus_say_what_there_is_room_for() -> None:
     assert "or ep 140 would do." in said(ep=200, tp=20)
 
 
+def test_no_more_stages_are_advised_than_there_are_layers() -> None:
+    both = said(ep=1, pp=200)
+    assert "pp 61 would do." in both
+    assert "pp 144" not in both
+    assert "3 domains" not in both
+    assert "the model has 61 layers" in both
+    assert "3 domains of 72" in said(ep=4, pp=50)  # 61 layers would do, 144 GPUs do not
+
+
+def test_a_prompt_is_not_cut_finer_than_its_tokens() -> None:
+    work = Workload("prefill", context=100, cached=96, batch_per_gpu=1)
+    assert "cuts a prompt of 4 new tokens. Take at most that many." in said(work=work, ep=8, cp=8)
+    serving.step(fabric(), serving.load_model("deepseek-v3"), work, layout=Layout(8, cp=4))
+
+
 def test_what_does_not_go_with_model_or_phase_is_said() -> None:
     assert "does not divide the 64 attention heads. tp 2 would do." in said(model="gpt-oss-120b", ep=3, tp=3)
     assert "this is no prefill" in said(ep=64, cp=8)

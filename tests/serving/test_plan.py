@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import serving
+import topo
 from serving import Layout, PlacementPlan
 from topo import InputError
 
@@ -57,3 +59,10 @@ def test_a_plan_is_plain_json() -> None:
         "layer_stage": [0, 1],
     }
     assert repr(plan) == "PlacementPlan(1 MoE layers x 4 experts on 2 GPUs, 2 layers in 2 stages)"
+
+
+def test_a_plan_without_the_redundant_slots_of_the_layout_is_refused() -> None:
+    graph, model, work = topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b"), serving.Workload(batch_per_gpu=8)
+    plan = PlacementPlan.contiguous(8, model.moe_layer_mask, Layout(8))
+    with pytest.raises(InputError, match=r"has 8 slots of a layer, and the layout says 8 \+ 8 redundant"):
+        serving.step(graph, model, work, layout=Layout(8, redundant=8), plan=plan)

@@ -476,3 +476,8 @@ def test_the_slowest_layers_collectives_are_bracketed() -> None:
         rest = (model.n_moe_layers - 1) * even[name].cost.seconds
         assert part.network_seconds == pytest.approx(rest + uneven[name].cost.seconds)
     assert serving.step_brackets(graph, serving.load_model("llama-3.1-70b"), serving.Workload(batch=1)) == {}
+
+
+def test_what_is_no_workload_is_said() -> None:
+    with pytest.raises(InputError, match=r"must be a serving\.Workload"):
+        serving.step(topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b"), None)  # type: ignore[arg-type]

@@ -37,7 +37,8 @@ KINDS = {
     "readers-sim/astra-system*": ["astra-system"], "readers-sim/astra-ns3*": ["astra-logical"],
     "readers-sim/astra*": ["astra-sim"], "logs/gcp-a3-high*": ["nccl-tests", "nccl-debug"],
     "logs/*": ["nccl-tests"], "readers-sim/expert-load-eplb*": ["expert-load"],
-    "readers-sim/expert-load-ascend*": ["expert-map"], "readers-sim/expert-load-moe*": ["expert-log"],
+    "readers-sim/expert-load-ascend*": ["expert-map"], "expert-load/ascend*": ["expert-map"],
+    "expert-load/eplb*": ["expert-load"], "readers-sim/expert-load-moe*": ["expert-log"],
     "hf-config/*native*": ["deepseek-config"], "hf-config/*": ["hf-config"],
 }  # fmt: skip
 
