@@ -127,8 +127,9 @@ def test_evaluate_json_keeps_to_its_schema(main_run: Run, folder: Path) -> None:
     assert answer["rackbound"] == rackbound.__version__
     assert complaints(answer) == []
     assert answer["inputs"] == {
-        "designs": ["hgx-h100-8", "gb200-nvl72"], "model": "deepseek-v3", "assume": {}, "batch": None, "batch_per_gpu": 114,
-        "context": 4096, "budget": 0.02, "domains": 2, "overlap": "none", "profile": "ideal", "settings": {},
+        "designs": ["hgx-h100-8", "gb200-nvl72"], "model": "deepseek-v3", "assume": {}, "batch": None,
+        "batch_per_gpu": 114, "context": 4096, "budget": 0.02, "domains": 2, "overlap": "none", "profile": "ideal",
+        "settings": {},
     }  # fmt: skip
     hgx, gb200 = answer["results"]["designs"]
     assert [row["bound"]["n_experts"] for row in (hgx, gb200)] == [32, 2808]
