@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import networkx as nx
 import typer
 
-from collectives import Failure, Failures, read_algorithm
+from collectives import Bracket, Failure, Failures, bracket, read_algorithm
 from collectives import failures as failed
+from rackbound._brackets import bracket_report
 from rackbound._defaults import DOMAINS
 from rackbound._graphs import graph_of
 from rackbound._options import Algorithm, Domains, Json, Routing, Settings, overrides_of, routing_of
@@ -59,7 +60,8 @@ def failures(
         "design": design, "collective": collective, "bytes": size, "domains": domains, "ranks": ranks,
         "algorithm": algorithm, "routing": routing, "doubles": doubles, "seed": seed, "settings": overrides,
     }  # fmt: skip
-    whole = envelope("failures/1", inputs, found.assumptions, found.to_dict())
+    held = bracket(graph, collective, size, ranks=ranks, algorithm=chosen, routing=rule)
+    whole = envelope("failures/1", inputs, found.assumptions, found.to_dict() | {"bracket": held.to_dict()})
     if out is not None:
         from figures import draw_failures
 
@@ -67,10 +69,10 @@ def failures(
     if as_json:
         emit_json(whole)
         return
-    _report(design, found)
+    _report(design, found, held)
 
 
-def _report(design: str, found: Failures) -> None:
+def _report(design: str, found: Failures, held: Bracket) -> None:
     size, time = format_quantity(found.n_bytes, "bytes"), format_quantity(found.seconds, "seconds")
     say(f"{found.kind} of {size} over {found.n_ranks} ranks of {design}: {time} with nothing failed")
     if found.worst is not None:
@@ -82,6 +84,8 @@ def _report(design: str, found: Failures) -> None:
         rows = [_row(found, one) for one in found.doubles]
         _show_worst("Double failures", (columns[0], *columns[2:]), [(row[0], *row[2:]) for row in rows])
         say(_sample(found))
+    say("Between which times the collective lies with nothing failed:")
+    bracket_report(held)
     assumed(found.assumptions)
 
 

@@ -34,6 +34,7 @@ def test_in_network_schedules_and_trays() -> None:
     assert "+66.27 us" in lines["switch d0/switch0"]  # 1 of 18 planes
     assert "4 ranks fewer" in lines["tray host0"]
     assert "142 pairs without a path" in lines["link d0/gpu0 - d0/switch"]
+    assert "simulated, links shared" in found.out  # the bracket of what is lost from
 
 
 def test_all_double_failures_of_a_small_one() -> None:
