@@ -205,7 +205,7 @@ def test_what_does_not_fit_is_an_answer(layout: Layout | None) -> None:
     [({"objective": "fastest"}, "objective"), ({"time_limit": 0.0}, "time_limit"), ({"time_limit": -1}, "time_limit"),
      ({"time_limit": float("nan")}, "time_limit"), ({"time_limit": "1 s"}, "time_limit"),
      ({"expert_load": [1.0] * 7}, "expert_load"), ({"layout": Layout(9)}, "layout"),
-     ({"layout": Layout(8, pp=2)}, "layout"), ({"layout": Layout(1, pp=33)}, "layout")],
+     ({"layout": Layout(8, pp=2)}, "layout"), ({"layout": Layout(1, pp=9)}, "layout")],
 )  # fmt: skip
 def test_what_is_refused(given: dict[str, Any], place: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -217,6 +217,9 @@ def test_more_stages_than_layers_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         solve(design="gb200-nvl72", layout=Layout(1, pp=33))
     assert [fault.place for fault in caught.value.faults] == ["layout.pp"]
+    with pytest.raises(InputError) as caught:  # nor are there 33 GPUs
+        solve(layout=Layout(1, pp=33))
+    assert [fault.place for fault in caught.value.faults] == ["layout", "layout.pp"]
 
 
 def test_spare_copies_are_placed_held_and_costed() -> None:
