@@ -11,13 +11,16 @@ from functools import cache
 from importlib import resources
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict
 
 from collectives._constants import CONSTANTS, Constant
 from topo import Fault, InputError, suggest
 from topo.units import format_quantity, parse_quantity
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 __all__ = ["Profile", "Shelf", "list_profiles", "load_profile", "write_profile"]
 
@@ -190,7 +193,7 @@ def _read(name: str, shelf: Shelf) -> tuple[str, str]:
 
 
 def _validated(data: dict[str, Any], file: str, shelf: Shelf) -> Profile:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     faults: list[Fault] = []
     rows = shelf.laws.get(str(data.get("law")), {})
@@ -206,7 +209,7 @@ def _validated(data: dict[str, Any], file: str, shelf: Shelf) -> Profile:
     for text, factor in _flat(data.get("environments", {})):
         _value(factor, _FACTOR, f"environments.{text}", faults, file)
     try:
-        found = TypeAdapter(Profile).validate_python({**data, **tables, **stated, "constants": values})
+        found = _adapter().validate_python({**data, **tables, **stated, "constants": values})
     except ValidationError as error:
         faults += [_fault(detail, file, cure) for detail in error.errors()]
     else:
@@ -216,6 +219,13 @@ def _validated(data: dict[str, Any], file: str, shelf: Shelf) -> Profile:
     if faults:
         raise InputError(*faults)
     return found
+
+
+@cache
+def _adapter() -> TypeAdapter[Profile]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Profile)
 
 
 def _strange(tables: dict[str, dict[str, Any]], rows: Mapping[str, Any], file: str, cure: str) -> Iterator[Fault]:

@@ -67,6 +67,8 @@ class Sums:
         blocks = int(self.block.max(initial=0)) + 1
         names, row = np.unique(mine * blocks + self.block, return_inverse=True)
         whole = _table(self.block, group, factor, (blocks, groups))[names % blocks]
+        if not taken.nnz:
+            return row, whole
         others, other = np.unique(its * blocks + self.block, return_inverse=True)
         apart = _table(other, group, factor, (len(others), groups))
         # Of every row the earlier groups taken, then those of them that its block has.
