@@ -76,9 +76,10 @@ def measured(text: str, size: float, weight: str = "normal") -> float:
 
 
 def title(ax: Axes, text: str, points: float | None = None, size: float = TITLE_SIZE, **where: Any) -> None:
-    """Set the title, wrapped to the width of the Axes or to that many points; a dollar is a dollar."""
+    """Set the title in as few lines as the width of the Axes or that many points allow, of about one length."""
     width = points or ax.get_window_extent().width * 72 / root_figure(ax).dpi
-    columns = max(20, int(width / (0.58 * size)))
-    while measured(wrapped := fill(text, columns, break_on_hyphens=False), size, "bold") > width and columns > 20:
-        columns -= 5
+    columns = range(max(20, len(text)), 19, -1)
+    folds = list(dict.fromkeys(fill(text, each, break_on_hyphens=False) for each in columns))
+    narrow = [lines for lines in folds if measured(lines, size, "bold") <= width] or folds[-1:]
+    wrapped = min(narrow, key=lambda lines: (lines.count("\n"), measured(lines, size, "bold")))
     ax.set_title(wrapped, fontsize=size, parse_math=False, **where)

@@ -174,7 +174,7 @@ def _ratio(case: Case) -> Axes:
     return draw_lines(
         [*lines, Line("our step", x, y, points=True)],
         xlabel="MoE layers in one rack", ylabel="time in the rack over time to the next", levels={"equal": 1.0},
-        heading=f"{case.shown.design.name}: from {counted} in a rack on its own wires are the slower ones",
+        heading=f"{case.shown.design.name}: from {counted} on, the wires inside a rack take longer than those between",
     )  # fmt: skip
 
 
