@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collectives._background import beside
-from collectives._cost import cost
+from collectives._cost import cost, settled
 from collectives._lower_bound import MOST_RANKS, Bound, lower_bound
 from collectives._moe import MoE
 from collectives._msccl import Algorithm
@@ -184,8 +184,7 @@ def bracket(
     graph, ranks = end_ports(graph, ranks)
     routes = beside(graph, background, routing)
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
-    if algorithm == "best":
-        algorithm = cost(routes.fabric, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
+    algorithm = settled(routes, kind_or_schedule, n_bytes, algorithm, **words)
     plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, **words)
     plan = plan if pipelined is None else replace(plan, pipelined=pipelined)
     left_out: list[str] = []

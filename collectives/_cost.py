@@ -25,7 +25,7 @@ from collectives._schedule import Order, Stages
 from collectives._traffic import NoPath
 from topo import EDGE_KINDS, Fabric, InputError, Ranks, Routes, Routing, route
 
-__all__ = ["cost"]
+__all__ = ["cost", "settled"]
 
 Floats = NDArray[np.float64]
 
@@ -120,6 +120,19 @@ def cost(
         return priced(algorithm)
     except NoPath as lost:
         raise with_cure(lost, routes, lambda plan: _priced(routes, plan, pipelined).seconds) from None
+
+
+def settled(
+    routes: Routes,
+    kind_or_schedule: str | Schedule,
+    n_bytes: float | ArrayLike | Outer | MoE | None,
+    algorithm: str | Algorithm | None,
+    **words: Any,
+) -> str | Algorithm | None:
+    """Return the algorithm, and in place of "best" the one that won; `words` are other options of `cost`."""
+    if algorithm != "best":
+        return algorithm
+    return cost(routes.fabric, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
 
 
 def _best(kind: str, priced: Callable[[str], Cost]) -> Cost:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives._background import beside
-from collectives._cost import cost
+from collectives._cost import cost, settled
 from collectives._moe import is_count
 from collectives._msccl import Algorithm
 from collectives._records import Outer, Schedule
@@ -102,8 +102,7 @@ def hash_times(
     hashes = [Hash(seed, queue_pairs) for seed in drawn]
     even, routes = beside(graph, background, "ecmp"), route(graph, hashes[0])
     asked: dict[str, Any] = {"ranks": ranks, "stages": stages}
-    if algorithm == "best":
-        algorithm = cost(even.fabric, kind_or_schedule, n_bytes, algorithm="best", routing=even, **asked).algorithm
+    algorithm = settled(even, kind_or_schedule, n_bytes, algorithm, **asked)
     plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, **asked)
     ends = len(plan.ranks) + len(plan.switches)
     # A hash takes flows one by one: listed once, not once a seed.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives._background import beside
-from collectives._cost import cost
+from collectives._cost import settled
 from collectives._filling import TIE, Filled
 from collectives._in_network import one_link
 from collectives._msccl import Algorithm
@@ -85,8 +85,7 @@ def simulate(
     graph, ranks = end_ports(graph, ranks)
     routes = beside(graph, background, routing)
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root, "channels": channels, "order": order}
-    if algorithm == "best":
-        algorithm = cost(routes.fabric, kind_or_schedule, n_bytes, algorithm="best", routing=routes, **words).algorithm
+    algorithm = settled(routes, kind_or_schedule, n_bytes, algorithm, **words)
     plan = scheduled(routes.fabric, kind_or_schedule, n_bytes, algorithm, **words)
     return simulated(routes, plan, MOST, barriers=barriers)
 
