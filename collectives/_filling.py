@@ -6,13 +6,12 @@ Plain Python on arrays; numba compiles the same functions where there is much to
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from topo import Loop
 
 __all__ = ["Filled", "System", "fill"]
 
@@ -104,22 +103,9 @@ def fill(system: System, samples: int = 0) -> Filled:
         tally=np.array([0, 1, 0]),
     )  # fmt: skip
     an_event = len(system.group_link) + (n_links if samples else 0)
-    (_compiled() if len(system.flow_bytes) * an_event > _MUCH else _run)(system, state)
+    _RUN.run(len(system.flow_bytes) * an_event > _MUCH)(system, state)
     taken = int(state.tally[0])
     return Filled(state.ends, state.times[:taken], state.carried[:taken])
-
-
-@cache
-def _compiled() -> Callable[[System, _State], None]:
-    """Return the same functions, compiled once and kept on disk; as they are where numba is not installed."""
-    try:
-        numba, extending = import_module("numba"), import_module("numba.extending")
-    except ImportError:
-        return _run
-    for part in (_finish, _release, _touch, _remove, _open, _fair_share, _solve, _set_rate, _spread, _sample, _keep):
-        extending.register_jitable(part)
-    compiled: Any = numba.njit(cache=True, error_model="numpy")(_run)
-    return compiled  # type: ignore[no-any-return]
 
 
 def _run(system: System, state: _State) -> None:
@@ -314,3 +300,6 @@ def _keep(state: _State, now: float, total: Floats) -> None:
     for link in range(len(total)):  # row by row numba compiles much more
         state.carried[row, link] = total[link]
     state.tally[0], state.tally[2] = row + 1, 0
+
+
+_RUN = Loop(_run, _finish, _release, _touch, _remove, _open, _fair_share, _solve, _set_rate, _spread, _sample, _keep)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topo import MUCH, ClassRoutes, compiled
+from topo import MUCH, ClassRoutes, Loop
 
 __all__ = ["PathTerm", "Spread", "spread"]
 
@@ -74,11 +74,10 @@ def spread(
     found = Spread(
         np.zeros(len(graph.tail)), np.full(len(graph.tail), np.inf), np.zeros(own.shape), np.full(own.shape, np.inf)
     )
-    much = np.count_nonzero(sent) * len(graph.tail) > MUCH * max(1, len(begin))
-    run = compiled(_spread) if much else _spread
+    much = bool(np.count_nonzero(sent) * len(graph.tail) > MUCH * max(1, len(begin)))
     sent, extra = np.ascontiguousarray(sent), np.ascontiguousarray(extra)
     ways = (*routed.walk, routed.latency_to_target)
-    run(*ways, group, begin, sent, extra, own, found.flow, found.least, found.own_flow, found.own_least)
+    _SPREAD.run(much)(*ways, group, begin, sent, extra, own, found.flow, found.least, found.own_flow, found.own_least)
     return found
 
 
@@ -122,3 +121,6 @@ def _spread(
         for k, edge in enumerate(own[i]):
             if edge >= 0:
                 own_flow[i, k], own_least[i, k] = moved[edge], through[edge]
+
+
+_SPREAD = Loop(_spread)

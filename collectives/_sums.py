@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from topo import MUCH, compiled
+from topo import MUCH, Loop
 
 __all__ = ["Rows", "Sums", "summed"]
 
@@ -157,7 +157,7 @@ def summed(pairs: Rows, sums: Rows, part: Floats, of_part: Ints, late: Floats, o
         Row of `late` for each rank.
     """
     total, least = np.zeros(len(of_part)), np.full(len(of_part), np.inf)
-    run = compiled(_summed) if len(total) * part.shape[1] > MUCH else _summed
+    run = _SUMMED.run(len(total) * part.shape[1] > MUCH)
     run(pairs, sums, np.ascontiguousarray(part), of_part, np.ascontiguousarray(late), of_late, total, least)
     return total, least
 
@@ -180,6 +180,9 @@ def _summed(
             if count > 0.5 and n_bytes > 0:
                 total[i] += n_bytes
                 least[i] = min(least[i], late[of_late[i], group])
+
+
+_SUMMED = Loop(_summed)
 
 
 def _table(rows: Ints, columns: Ints, values: Floats, shape: tuple[int, int]) -> Sparse:

@@ -10,7 +10,7 @@ from ._class_routes import ClassRoutes as ClassRoutes
 from ._classes import PATH_CLASSES as PATH_CLASSES
 from ._classes import class_graph as class_graph
 from ._compiled import MUCH as MUCH
-from ._compiled import compiled as compiled
+from ._compiled import Loop as Loop
 from ._design import ANNOUNCED as ANNOUNCED
 from ._design import Design as Design
 from ._edits import degrade as degrade

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from topo._compiled import MUCH, compiled
+from topo._compiled import MUCH, Loop
 from topo._hops import FAR
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ Cell = TypeVar("Cell", bound=np.generic)
 
 def latency_to_target(routed: ClassRoutes) -> Floats:
     """Least latency [s] from every node to every target over the routes, (targets, nodes)."""
-    run = compiled(_latencies, _by_hops) if routed.share.size > MUCH else _latencies
-    return run(*routed.walk)
+    return _LATENCIES.run(routed.share.size > MUCH)(*routed.walk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +44,10 @@ def path_labels(routed: ClassRoutes, sources: Ints) -> PathLabels:
     Of paths with equal latency and narrowest link only the one with the largest share
     can be slowest, so one label each is kept while walking back from the targets.
     """
-    graph, much = routed.graph, routed.share.size > MUCH
+    graph = routed.graph
     wanted = np.zeros(graph.n_nodes, dtype=np.bool_)
     wanted[sources] = True
-    run = compiled(_labels, _by_hops, _longer) if much else _labels
+    run = _LABELS.run(routed.share.size > MUCH)
     node, target, label = run(*routed.walk, np.ascontiguousarray(graph.bandwidth), graph.fan, wanted)
     return PathLabels(node, target, label[:, 0], label[:, 1], label[:, 2])
 
@@ -128,3 +127,6 @@ def _by_hops(hops: NDArray[np.int16]) -> Ints:
             order[start[hops[node]]] = node
             start[hops[node]] += 1
     return order
+
+
+_LATENCIES, _LABELS = Loop(_latencies, _by_hops), Loop(_labels, _by_hops, _longer)
