@@ -15,6 +15,7 @@ from rackbound import (
     _cost_command,
     _evaluate_command,
     _failures_command,
+    _fleet_commands,
     _join_command,
     _lecture_command,
     _place_command,
@@ -68,6 +69,8 @@ app.command()(_calibrate_command.calibrate)
 app.command()(_step_command.step)
 app.command()(_lecture_command.lecture)
 app.command()(_sweep_command.sweep)
+app.command()(_fleet_commands.size)
+app.command()(_fleet_commands.handover)
 app.command()(_catalogue_commands.doctor)
 
 

@@ -15,6 +15,7 @@ from ._engine import list_engines as list_engines
 from ._engine import load_engine as load_engine
 from ._handover import Handover as Handover
 from ._handover import handover as handover
+from ._handover import sending_dominates_from as sending_dominates_from
 from ._imbalance import Imbalance as Imbalance
 from ._layout import Groups as Groups
 from ._layout import Layout as Layout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import networkx as nx
@@ -13,12 +13,13 @@ from collectives import cost, plain
 from serving._layout import Groups, Layout
 from serving._model import Model
 from serving._operations import kv_bytes_at
+from serving._step import step
 from serving._workload import Workload
 from serving.laws import handover_seconds
 from topo import Fabric, Fault, InputError, Routes, route
 from topo.units import format_quantity
 
-__all__ = ["Handover", "handover"]
+__all__ = ["Handover", "handover", "sending_dominates_from"]
 
 Ints = NDArray[np.intp]
 
@@ -127,6 +128,56 @@ def handover(
         binding_link=f"{found.bottleneck_kind} {found.bottleneck}",
         link_share=found.bandwidth_seconds / prefill_seconds, dominates=found.seconds > prefill_seconds,
     )  # fmt: skip
+
+
+def sending_dominates_from(
+    graph: nx.Graph[str] | Fabric,
+    model: Model,
+    workload: Workload,
+    *,
+    prefill: Layout,
+    decode: Layout,
+    routing: str | Routes = "ecmp",
+) -> int | None:
+    """Return the fewest cached tokens of a prompt with which sending its cache takes longer than the pass.
+
+    All of a context is sent, and only what is not cached is computed.
+
+    Parameters
+    ----------
+    graph, model, workload, prefill, decode, routing
+        As `handover`; what the workload has cached does not count.
+
+    Returns
+    -------
+    int or None
+        None where the pass of the last token alone still takes longer.
+
+    Raises
+    ------
+    InputError
+        The graph has no room for both.
+
+    Examples
+    --------
+    >>> import topo, serving
+    >>> model, work = serving.load_model("deepseek-v3"), Workload("prefill", context=4096, batch=64)
+    >>> pools = {"prefill": Layout(64), "decode": Layout(64)}
+    >>> sending_dominates_from(topo.load("gb200-nvl72", 2), model, work, **pools)
+    4035
+    """
+    routes = route(graph, routing)
+
+    def sooner(cached: int) -> bool:
+        asked = replace(workload, cached=cached)
+        return step(routes.fabric, model, asked, layout=prefill, routing=routes).seconds < sent
+
+    sent = handover(routes.fabric, model, workload, 1.0, prefill=prefill, decode=decode, routing=routes).send_seconds
+    low, high = -1, workload.context
+    while high - low > 1:  # a pass is the shorter the more is cached
+        middle = (low + high) // 2
+        low, high = (low, middle) if sooner(middle) else (middle, high)
+    return high if high < workload.context else None
 
 
 def _sent(model: Model, workload: Workload, layout: Layout) -> NDArray[np.float64]:

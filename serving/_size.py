@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from serving._pools import Pool, decode_pool, one_new, prefill_pool
 from serving._step import step
 from serving._traffic import Traffic
 from serving._workload import Workload
-from topo import Fabric, fail, route
+from topo import Fabric, Fault, InputError, fail, route
 
 __all__ = ["Fleet", "Loss", "size"]
 
@@ -150,7 +151,7 @@ def size(
     Raises
     ------
     InputError
-        No room for two units, a chip without numbers.
+        No room for two units, a chip without numbers, a rent or spares below zero.
 
     Examples
     --------
@@ -159,6 +160,7 @@ def size(
     >>> size(topo.load("gb200-nvl72", 2), serving.load_model("deepseek-v3"), traffic)
     Fleet(3 racks, 432 $/h: 64 GPUs read and 64 answer; 3.66 of 30 ms per token, 87.99 of 2000 ms to the first)
     """
+    _require_terms(dollars_per_gpu_hour, spare_racks)
     routes, work = route(graph), workload or Workload(batch_per_gpu=1)
     one = int(routes.fabric.domain_sizes.max())
     widths = ep or (sorted({one, 1 << (one.bit_length() - 1)}) if model.is_moe else [1])
@@ -193,6 +195,16 @@ _ASSUMED = (
     "prompts alike share a pass, and one waits for the pass under way; arrivals are even, no queue builds up",
     "decode at the mean context of what is under way; memory varies with it, no more",
 )
+
+
+def _require_terms(rent: object, spares: object) -> None:
+    faults = []
+    if isinstance(rent, bool) or not isinstance(rent, int | float) or not 0 <= rent < math.inf:
+        faults.append(Fault("dollars_per_gpu_hour", rent, "must be a finite number, not below zero", "Give 2.0."))
+    if isinstance(spares, bool) or not isinstance(spares, int) or spares < 0:
+        faults.append(Fault("spare_racks", spares, "must be a whole number, not below zero", "Give 1."))
+    if faults:
+        raise InputError(*faults)
 
 
 def _racks(pool: Pool, one: int) -> int:
@@ -258,5 +270,5 @@ def _losses(
             for one_graph in (graph, fail(graph, switches=[name]))
         )
         found.append(loss("switch", 1 - after / before, f"{name}: a unit is {before / after:.4g} times as slow"))
-    found.append(loss("rack", min(decode.units, in_rack), f"{in_rack} units"))
+    found.append(loss("rack", min(decode.units, in_rack), f"{in_rack} unit{'s' * (in_rack > 1)}"))
     return tuple(found)

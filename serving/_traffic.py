@@ -123,11 +123,21 @@ def log_normal_lengths(median: float, p95: float, parts: int = 8) -> list[tuple[
     parts : int, optional
         How many different lengths.
 
+    Raises
+    ------
+    InputError
+        No such lengths: not above zero, or the quantile below the median.
+
     Examples
     --------
     >>> log_normal_lengths(1000, 8000, 4)
     [(234, 0.25), (668, 0.25), (1496, 0.25), (4281, 0.25)]
     """
+    if not (_within(median, 0, 1e9) and _within(p95, 0, 1e9) and median <= p95):
+        rule = "must be tokens above zero, the median no more than the 95th percentile"
+        raise InputError(Fault("median, p95", (median, p95), rule, "Give 2000, 12000."))
+    if not (_within(parts, 0, 1e6) and isinstance(parts, int)):
+        raise InputError(Fault("parts", parts, "must be a whole number, at least one", "Give 8."))
     normal = NormalDist()
     sigma = math.log(p95 / median) / normal.inv_cdf(0.95)
     middles = [(i + 0.5) / parts for i in range(parts)]

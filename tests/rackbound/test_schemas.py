@@ -129,6 +129,14 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("failures", HGX, "--collective", "all_reduce", "--algorithm", "ring", "--routing", "even", "--domains", "1"),
         ("failures", HGX, "--collective", "send", "--bytes", "1 MiB", "--set", "design.domain_size=4"),
     ],
+    "size/1": [
+        ("size", HGX, *MIXTRAL, "--requests", "500", "--tp", "1,2", "--prompt", "500:3,4000:1"),
+        ("size", HGX, *MIXTRAL, "--requests", "5", "--tpot", "1us"),
+        ("size", "gb200-nvl72", "--model", "deepseek-v3", "--requests", "2e4", "--prompt", "2000..9000", "--ep", "64"),
+    ],
+    "handover/1": [
+        ("handover", HGX, *MIXTRAL), ("handover", HGX, *MIXTRAL, "--decode", "ep=4,tp=2", "--cached", "4000"),
+    ],
     "simulate/1": [
         ("simulate", HGX, "all_to_all", "--bytes", "1GB", "--domains", "2"), ("simulate", HGX, "barrier"),
         ("simulate", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--no-barriers"),
