@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from collectives._cost import cost
 from collectives._moe import MoE
 from collectives._parts import Part, without
+from collectives._profile import Profile
 from collectives._records import Flows, Outer, Phase, Schedule
 from collectives._results import Cost
 from collectives._schedule import schedule
@@ -65,7 +66,7 @@ class Trial:
     asked : dict
         What makes it anew: kind, n_bytes, algorithm, root; empty
         where the schedule was given ready made, or who sends to whom is settled.
-    routing : str, Hash, Tables or Routes
+    routing, profile
         As `cost`.
     most_named : int
         Pairs named at most.
@@ -76,6 +77,7 @@ class Trial:
     labels: list[str]
     asked: dict[str, Any]
     routing: Routing
+    profile: Profile
     most_named: int = 4
 
     def lose(self, parts: Sequence[Part]) -> Outcome:
@@ -106,7 +108,7 @@ class Trial:
         """Return what another algorithm takes with nothing failed [s]; None where it does not apply to all ranks."""
         if algorithm not in self._healthy:
             words = {"n_bytes": self.asked["n_bytes"], "root": self.asked["root"], "ranks": self.labels}
-            found = _made(route(self.graph, self.routing), self.asked["kind"], algorithm=algorithm, **words)
+            found = self._made(route(self.graph, self.routing), self.asked["kind"], algorithm=algorithm, **words)
             self._healthy[algorithm] = found[0].seconds if found else None
         return self._healthy[algorithm]
 
@@ -117,11 +119,23 @@ class Trial:
             return None  # who sends to whom is settled, or experts are gone
         routes = route(fabric, self.routing)
         if not self.asked:
-            return _made(routes, replace(self.plan, ranks=fabric.rank_numbers(left)))
+            return self._made(routes, replace(self.plan, ranks=fabric.rank_numbers(left)))
         root = self.asked["root"] if self.asked["root"] in left else None
         words = {"n_bytes": _of_those(sizes, alive), "root": root, "ranks": left}
         kind, own = self.asked["kind"], self.asked["algorithm"]
-        return _made(routes, kind, algorithm=own, **words) or _made(routes, kind, algorithm="best", **words)
+        anew = self._made(routes, kind, algorithm=own, **words)
+        return anew or self._made(routes, kind, algorithm="best", **words)
+
+    def _made(self, routes: Routes, what: str | Schedule, **words: Any) -> tuple[Cost, Schedule] | None:
+        """Return what a collective costs and its schedule, None where it does not apply or some pair has no path."""
+        try:
+            if isinstance(what, Schedule):
+                return cost(routes.fabric, what, routing=routes, profile=self.profile), what
+            found = cost(routes.fabric, what, routing=routes, profile=self.profile, **words)
+            name = found.algorithm if words["algorithm"] == "best" else words["algorithm"]
+            return found, schedule(what, routes.fabric, **words | {"algorithm": name})
+        except InputError:
+            return None
 
     def _lost(self, edited: nx.Graph[str], pieces: list[set[str]], left: list[str], alive: Bools) -> Bools:
         """Return which ordered pairs of ranks that are left lost each other.
@@ -155,18 +169,6 @@ def _only(graph: nx.Graph[str], piece: set[str]) -> nx.Graph[str]:
     found = graph.copy()
     found.remove_nodes_from([node for node in graph if node not in piece])
     return found
-
-
-def _made(routes: Routes, what: str | Schedule, **words: Any) -> tuple[Cost, Schedule] | None:
-    """Return what a collective costs and its schedule, None where it does not apply or some pair has no path."""
-    try:
-        if isinstance(what, Schedule):
-            return cost(routes.fabric, what, routing=routes), what
-        found = cost(routes.fabric, what, routing=routes, **words)
-        name = found.algorithm if words["algorithm"] == "best" else words["algorithm"]
-        return found, schedule(what, routes.fabric, **words | {"algorithm": name})
-    except InputError:
-        return None
 
 
 def _same_order(plan: Schedule, then: Schedule) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from collectives._kinds import KINDS
 from collectives._moe import MoE
 from collectives._msccl import Algorithm
 from collectives._parts import Part, kin_of, parts_of, some_of
+from collectives._profile import Profile, load_profile
 from collectives._records import Outer, Schedule
 from collectives._results import plain
 from collectives._schedule import Stages, schedule
@@ -112,8 +114,8 @@ class Failures:
         All pairs of parts they are drawn from, each as likely as any other.
     seed : int
         Of the sample.
-    kind, algorithm, routing : str
-        Collective, algorithm and routing rule.
+    kind, algorithm, routing, profile : str
+        Collective, algorithm, routing rule and software.
     n_bytes : float
         nccl-tests' size [bytes].
     n_ranks : int
@@ -132,6 +134,7 @@ class Failures:
     routing: str
     n_bytes: float
     n_ranks: int
+    profile: str
     assumptions: tuple[str, ...]
 
     @property
@@ -195,6 +198,7 @@ def failures(
     ranks: Ranks = None,
     algorithm: str | Algorithm | None = None,
     routing: str | Hash | Tables = "ecmp",
+    profile: str | os.PathLike[str] | Profile = "ideal",
     stages: Stages = None,
     root: str | int | None = None,
     doubles: int = 0,
@@ -210,7 +214,7 @@ def failures(
     ----------
     graph : networkx.Graph or networkx.DiGraph
         The topology. In a DiGraph a link fails both ways.
-    kind_or_schedule, n_bytes, ranks, algorithm, stages, root
+    kind_or_schedule, n_bytes, ranks, algorithm, profile, stages, root
         As `cost`. A Schedule, and the sends of "send", stay what they are: only routes
         find other ways.
     routing : str, Hash or Tables, optional
@@ -237,12 +241,13 @@ def failures(
     if isinstance(doubles, bool) or not isinstance(doubles, int) or doubles < 0:
         raise InputError(Fault("doubles", doubles, "must be a whole number, zero or more", "Correct it."))
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root}
-    healthy = cost(graph, kind_or_schedule, n_bytes, algorithm=algorithm, routing=routing, **words)
+    ways: dict[str, Any] = {"routing": routing, "profile": load_profile(profile)}
+    healthy = cost(graph, kind_or_schedule, n_bytes, algorithm=algorithm, **ways, **words)
     fabric = Fabric.from_graph(graph)
     plan = _planned(fabric, kind_or_schedule, n_bytes, healthy.algorithm if algorithm == "best" else algorithm, words)
     trial = Trial(
         graph, plan, [fabric.rank_labels[rank] for rank in plan.ranks],
-        _asked(fabric, kind_or_schedule, n_bytes, algorithm, root), routing,
+        _asked(fabric, kind_or_schedule, n_bytes, algorithm, root), **ways,
     )  # fmt: skip
     found = parts_of(graph, classes=_classes(fabric, plan))
 
@@ -250,7 +255,7 @@ def failures(
         healthy.seconds, _worst_first([_one_of(healthy.seconds, trial, same) for same in kin_of(found, routing)]),
         _worst_first([_failure(healthy.seconds, trial, pair, 1) for pair in _sampled(found, doubles, seed)]),
         math.comb(len(found), 2), seed,
-        plan.kind, plan.algorithm, healthy.routing, plan.n_bytes, len(plan.ranks), healthy.assumptions,
+        plan.kind, plan.algorithm, healthy.routing, plan.n_bytes, len(plan.ranks), healthy.profile, healthy.assumptions,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,9 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import Part, kin_of, parts_of, plain, some_of
+from collectives import Part, Profile, kin_of, parts_of, plain, some_of
 from placement._bound import expert_layer_bound
-from placement._widths import Terms, WidthStep
+from placement._widths import Terms, WidthStep, software_of
 from serving import Model, Workload, assumptions_of, chip_numbers, require_records
 from topo import Fabric, Fault, InputError, Routes, fail, route, together
 
@@ -122,6 +123,7 @@ def bound_failures(
     step_budget: float,
     overlap: str = "none",
     routing: str = "ecmp",
+    profile: str | os.PathLike[str] | Profile = "ideal",
 ) -> BoundFailures:
     """Return the largest expert layer with every NIC, switch chip and tray failed in turn.
 
@@ -133,7 +135,7 @@ def bound_failures(
     ----------
     graph : networkx.Graph or networkx.DiGraph
         The topology, with chips.
-    model, workload, step_budget, overlap, routing
+    model, workload, step_budget, overlap, routing, profile
         As `expert_layer_bound`.
 
     Raises
@@ -154,11 +156,13 @@ def bound_failures(
     terms, fabric, _ = together(
         lambda: Terms(step_budget, overlap), lambda: Fabric.from_graph(graph), lambda: require_records(model, workload)
     )
-    asked = _Asked(model, workload, terms, routing)
+    asked = _Asked(model, workload, terms, routing, software_of(profile))
     routes = route(fabric, routing)
     before = asked.largest(routes, np.ones(fabric.n_ranks, dtype=bool)) if model.is_moe else None
     if before is None:
-        none = expert_layer_bound(fabric, model, workload, step_budget=step_budget, overlap=overlap, routing=routes)
+        none = expert_layer_bound(
+            fabric, model, workload, step_budget=step_budget, overlap=overlap, routing=routes, profile=asked.profile
+        )
         return BoundFailures(
             0, 0, 0.0, none.binding, (), none.status, step_budget, overlap, routes.rule, none.assumptions
         )
@@ -169,7 +173,9 @@ def bound_failures(
     return BoundFailures(
         before.width, trial.before, float(trial.before * model.expert_bytes), before.binding(terms),
         tuple(sorted(found, key=_best)), "bounded", step_budget, overlap, routes.rule,
-        assumptions_of(fabric, model, workload, chip_numbers(fabric, np.arange(fabric.n_ranks))),
+        assumptions_of(
+            fabric, model, workload, chip_numbers(fabric, np.arange(fabric.n_ranks)), profile=asked.profile.name
+        ),
     )  # fmt: skip
 
 
@@ -185,6 +191,7 @@ class _Asked:
     workload: Workload
     terms: Terms
     routing: str
+    profile: Profile
 
     def experts(self, step: WidthStep | None) -> int:
         return step.width * step.most(self.terms) if step else 0
@@ -192,7 +199,7 @@ class _Asked:
     def largest(self, routes: Routes, allowed: Bools) -> WidthStep | None:
         """Return the width with the largest layer on some ranks, the narrowest of several; None where there is none."""
         steps = [
-            WidthStep(routes, self.model, self.workload, width, free)
+            WidthStep(routes, self.model, self.workload, width, free, self.profile)
             for free in _groups(routes, allowed) for width in range(1, int(free.sum()) + 1)
         ]  # fmt: skip
         # What the wires would leave at best: most widths need not be routed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import Profile
 from placement._across import place_across
 from placement._loads import ExpertLoads
 from placement._migration import Migration, migrate
@@ -16,6 +18,7 @@ from placement._place import place
 from placement._plan_cost import PlanCost, cost_plan, sources_of
 from placement._rules import Gpus
 from placement._start import even_slots
+from placement._widths import software_of
 from serving import Layout, Model, PlacementPlan, Workload
 from topo import Fabric, Fault, InputError, Routes, route
 
@@ -79,6 +82,7 @@ def improve(
     balance: float = 1.01,
     current: PlacementPlan | None = None,
     routing: str | Routes = "ecmp",
+    profile: str | os.PathLike[str] | Profile = "ideal",
 ) -> Improvement:
     """Place experts for recorded loads: level within a domain, over several with few bytes between them.
 
@@ -100,8 +104,8 @@ def improve(
         Over several domains: heaviest GPU over the mean; where that cannot be had the next of 1.02, 1.05, ...
     current : PlacementPlan, optional
         What runs now, on as many GPUs; by default experts in order.
-    routing : str or Routes, optional
-        As `collectives.cost`.
+    routing, profile
+        As `cost_plan`.
 
     Raises
     ------
@@ -132,12 +136,13 @@ def improve(
     elif current.ep != len(ranks):
         rule = f"is on {current.ep} GPUs, and the new one on {len(ranks)}"
         raise InputError(Fault("current", repr(current), rule, f"Give ep {current.ep}, or leave it out."))
-    before = cost_plan(routes.fabric, model, workload, current, loads, routing=routes)
+    ways: dict[str, Any] = {"routing": routes, "profile": software_of(profile)}
+    before = cost_plan(routes.fabric, model, workload, current, loads, **ways)
     plan, status, reached = _placed(loads, domain, model, replicas, sharing, balance)
     whole = routes.fabric if len(ranks) == routes.fabric.n_ranks else None
     slots = Gpus(np.bincount(plan.slot_rank[0], minlength=plan.ep), domain=domain)
     moves = migrate(before.plan, plan, model.expert_bytes, gpus=slots, graph=whole)
-    after = cost_plan(routes.fabric, model, workload, moves.plan, loads, routing=routes)
+    after = cost_plan(routes.fabric, model, workload, moves.plan, loads, **ways)
     several = (
         f"as it came from {len(np.unique(domain))} domains" if loads.sources is not None else "alike from all GPUs"
     )

@@ -6,6 +6,7 @@ between domains depends on where tokens come from.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +14,9 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import Cost, cost, plain
+from collectives import Cost, Profile, cost, plain
 from placement._loads import ExpertLoads
+from placement._widths import software_of
 from serving import Layout, Model, PlacementPlan, Step, Workload, dtype_bytes, step
 from topo import Fabric, Fault, InputError, Routes, route
 from topo.units import format_quantity
@@ -92,6 +94,7 @@ def cost_plan(
     loads: ExpertLoads,
     *,
     routing: str | Routes = "ecmp",
+    profile: str | os.PathLike[str] | Profile = "ideal",
 ) -> PlanCost:
     """Cost a placement under recorded loads.
 
@@ -106,8 +109,8 @@ def cost_plan(
     loads : ExpertLoads
         From `read_loads`. Without sources all domains ask alike, by their GPUs; sources are GPUs, or
         domains, of the group in order.
-    routing : str or Routes, optional
-        As `collectives.cost`.
+    routing, profile
+        As `collectives.cost`: of times, not of links' loads. Dispatch and combine are predicted as all-to-alls.
 
     Raises
     ------
@@ -125,7 +128,7 @@ def cost_plan(
     """
     if plan.pp != 1:
         raise InputError(Fault("plan", repr(plan), "has several stages", "Cost a plan of one."))
-    routes = route(graph, routing)
+    routes, software = route(graph, routing), software_of(profile)
     ranks = routes.fabric.group(plan.ep)
     domain = np.unique(routes.fabric.rank_domain[ranks], return_inverse=True)[1]
     loads = loads.for_model(model)
@@ -138,9 +141,16 @@ def cost_plan(
     to_gpu = _to_gpus(plan, sent)
     crossing = np.array([row[np.arange(len(row))[:, None] != domain].sum() for row in to_gpu])
     found = step(
-        routes.fabric, model, workload, layout=Layout(plan.ep), plan=plan, expert_load=loads.load, routing=routes
+        routes.fabric,
+        model,
+        workload,
+        layout=Layout(plan.ep),
+        plan=plan,
+        expert_load=loads.load,
+        routing=routes,
+        profile=software,
     )
-    wires = _Wires(routes, ranks, domain, model, workload)
+    wires = _Wires(routes, ranks, domain, model, workload, software)
     seconds = wires.seconds(to_gpu)
     total, hot_link, hot = wires.hot(to_gpu.sum(axis=0))
     local = sum(part.seconds for part in found.parts if part.name not in ("dispatch", "combine"))
@@ -199,9 +209,10 @@ class _Wires:
     """Dispatches and combines of a group, costed on the graph."""
 
     def __init__(
-        self, routes: Routes, ranks: NDArray[np.intp], domain: NDArray[np.intp], model: Model, workload: Workload
+        self, routes: Routes, ranks: NDArray[np.intp], domain: NDArray[np.intp], model: Model, workload: Workload,
+        profile: Profile,
     ) -> None:  # fmt: skip
-        self.routes, self.ranks, self.domain = routes, ranks, domain
+        self.routes, self.ranks, self.domain, self.profile = routes, ranks, domain, profile
         self.copies = float(workload.batch_of(len(ranks)).sum()) * model.top_k
         names = (workload.dispatch_dtype, workload.combine_dtype)
         self.token_bytes = np.array([model.expert_hidden_size * dtype_bytes(name) for name in names])
@@ -224,7 +235,9 @@ class _Wires:
         size = np.bincount(self.domain)
         matrix = (to_gpu / size[:, None])[self.domain] * self.copies
         there, back = (
-            cost(self.routes.fabric, "all_to_all_v", bytes_, ranks=self.ranks, routing=self.routes)
+            cost(
+                self.routes.fabric, "all_to_all_v", bytes_, ranks=self.ranks, routing=self.routes, profile=self.profile
+            )
             for bytes_ in (matrix * self.token_bytes[0], matrix.T * self.token_bytes[1])
         )
         return there, back

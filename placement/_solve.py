@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives import expert_shares, plain
+from collectives import Profile, expert_shares, load_profile, plain
 from placement._experts import ExpertSolution, place_experts
 from placement._place import place
 from placement._rules import Gpus
@@ -108,6 +109,7 @@ def solve(
     sharing: str = "equal",
     time_limit: float | None = None,
     routing: str | Routes = "ecmp",
+    profile: str | os.PathLike[str] | Profile = "ideal",
 ) -> Solution:
     """Place a model's layers on stages and its experts on GPUs.
 
@@ -137,6 +139,8 @@ def solve(
         answer does not depend on the machine's speed.
     routing : str or Routes, optional
         For costing the plan.
+    profile : str, path or Profile, optional
+        For costing the plan: as `serving.step`.
 
     Returns
     -------
@@ -161,7 +165,7 @@ def solve(
     number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
     if time_limit is not None and not (number and time_limit > 0):
         raise InputError(Fault("time_limit", time_limit, "must be above zero [s]", "Leave it out, or give seconds."))
-    routes = route(graph, routing)
+    routes, software = route(graph, routing), load_profile(profile)
     count = isinstance(replicas, int) and not isinstance(replicas, bool) and replicas >= 0
     if not count or (replicas and not model.is_moe):
         rule = "must be a whole number, zero or more" if model.is_moe else f"{model.name} has no experts"
@@ -169,8 +173,9 @@ def solve(
     shares = expert_shares(model.n_experts, expert_load, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
     cut = _cut(routes, model, workload, layout, replicas)
     if cut is None:
-        return _infeasible(routes, model, workload, layout, replicas)
+        return _infeasible(routes, model, workload, layout, replicas, software)
     chosen, layer_stage, slowest = cut
+    ways: dict[str, Any] = {"expert_load": expert_load, "routing": routes, "profile": software}
     if replicas:
         placed = place(
             shares, Gpus(np.full(chosen.ep, -(-(model.n_experts + replicas) // chosen.ep))),
@@ -178,7 +183,7 @@ def solve(
         )  # fmt: skip
         assert placed.plan is not None  # no rules, so no reason not to
         plan = replace(placed.plan, layer_stage=layer_stage, pp=chosen.pp)
-        costed = step(routes.fabric, model, workload, layout=chosen, plan=plan, expert_load=expert_load, routing=routes)
+        costed = step(routes.fabric, model, workload, layout=chosen, plan=plan, **ways)
         return Solution(
             plan, placed.objective, placed.bound, placed.gap, placed.status, placed.binding, chosen,
             placed.layer_objective, placed.layer_bound, ("search",) * len(shares), slowest, costed,
@@ -187,7 +192,7 @@ def solve(
     rank = np.stack([layer.rank for layer in layers]) if layers else np.zeros((0, 0), dtype=np.intp)
     expert = np.tile(np.arange(rank.shape[1]), (len(layers), 1))
     plan = PlacementPlan(expert, rank, layer_stage, chosen.ep, chosen.pp)
-    costed = step(routes.fabric, model, workload, layout=chosen, plan=plan, expert_load=expert_load, routing=routes)
+    costed = step(routes.fabric, model, workload, layout=chosen, plan=plan, **ways)
     return _summary(plan, layers, chosen, slowest, costed)
 
 
@@ -276,7 +281,7 @@ def _experts_seconds(model: Model, workload: Workload, chip: ChipNumbers, held: 
 
 
 def _infeasible(
-    routes: Routes, model: Model, workload: Workload, layout: Layout | None, replicas: int
+    routes: Routes, model: Model, workload: Workload, layout: Layout | None, replicas: int, software: Profile
 ) -> Solution:  # fmt: skip
     """Name what does not fit, by how much, and the machine that would hold it; as asked or with most stages."""
     ep = int(routes.fabric.domain_sizes.max()) if model.is_moe else 1
@@ -287,7 +292,7 @@ def _infeasible(
         rows = (model.n_moe_layers, 1)
         rank = np.tile(slots % tried.ep, rows)
         plan = replace(plan, slot_expert=np.tile(slots % model.n_experts, rows), slot_rank=rank)
-    costed = step(routes.fabric, model, workload, layout=tried, plan=plan, routing=routes)
+    costed = step(routes.fabric, model, workload, layout=tried, plan=plan, routing=routes, profile=software)
     over = costed.memory_per_gpu - costed.memory_usable
     need, room, short = (format_quantity(n, "bytes") for n in (costed.memory_per_gpu, costed.memory_usable, over))
     why = f"{need} per GPU needed, {room} usable at EP {tried.ep}, PP {tried.pp}: {short} too much" if over > 0 else ""

@@ -31,7 +31,7 @@ from serving.laws import expected_experts_hit
 from topo import Fabric, Fault, InputError, Routes, route, suggest
 from topo.units import format_quantity
 
-__all__ = ["OVERLAPS", "Terms", "WidthStep", "WidthSteps", "width_brackets", "width_steps"]
+__all__ = ["OVERLAPS", "Terms", "WidthStep", "WidthSteps", "software_of", "width_brackets", "width_steps"]
 
 #: How operations share time; see Terms.
 OVERLAPS = ("none", "full")
@@ -156,13 +156,19 @@ def width_steps(
     WidthSteps(mixtral-8x7b on Fabric(hgx-h100-8: 8 ranks in 1 domains, 9 nodes, 16 directed links), widths 1 .. 8)
     """
     require_records(model, workload)
-    routes, software = route(graph, routing), load_profile(profile)
-    if software.law == "expert":
-        rule = "predicts layers of a known number of experts; the bound's layer may have any"
-        raise InputError(Fault("profile", software.name, rule, "Take one of collectives of bytes, as nccl-hopper."))
+    routes, software = route(graph, routing), software_of(profile)
     widths = range(1, routes.fabric.n_ranks + 1) if model.is_moe else range(0)
     steps = tuple(WidthStep(routes, model, workload, width, profile=software) for width in widths)
     return WidthSteps(routes, model, workload, steps, software.name)
+
+
+def software_of(profile: str | os.PathLike[str] | Profile) -> Profile:
+    """Return a profile, and refuse one that predicts layers of a known number of experts."""
+    software = load_profile(profile)
+    if software.law == "expert":
+        rule = "predicts layers of a known number of experts; the bound's layer may have any"
+        raise InputError(Fault("profile", software.name, rule, "Take one of collectives of bytes, as nccl-hopper."))
+    return software
 
 
 def width_brackets(steps: WidthSteps, width: int) -> dict[str, Bracket]:

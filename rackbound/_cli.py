@@ -47,7 +47,7 @@ from rackbound._options import (
     workload_of,
 )
 from rackbound._output import emit_json, envelope, note, say
-from topo import Fault, InputError, together
+from topo import InputError, together
 
 __all__ = ["app", "main"]
 
@@ -123,14 +123,11 @@ def bound(
         "batch_per_gpu": work.batch_per_gpu, "context": context, "budget": terms.budget,
         "domains": len(fabric.domain_sizes), "overlap": overlap, "settings": overrides_of(settings),
     }  # fmt: skip
+    inputs["profile"] = profile
     if failures or out is not None:
-        if profile != "ideal":
-            rule = "predicts a fabric whose parts all work"
-            raise InputError(Fault("--profile", profile, rule, "Leave out --profile, or --failures and --out."))
         graph = graph_of(design, domains, DOMAINS, overrides_of(settings))
         _failures_command.bound_failures(graph, loaded, work, terms, inputs, out, as_json)
         return
-    inputs["profile"] = profile
     steps = width_steps(fabric, loaded, work, profile=profile)
     result = expert_layer_bound(fabric, loaded, work, step_budget=terms.budget, overlap=overlap, steps=steps)
     held = width_brackets(steps, result.width) if result.width else {}
@@ -175,6 +172,7 @@ def place(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what is heavy, copied, and moved.")] = False,
     out: Annotated[str | None, typer.Option(help="Folder for figures and place.json.  [default: none]")] = None,
+    profile: Profile = "ideal",
     assume: Assume = None,
     settings: Settings = None,
     as_json: Json = False,
@@ -186,6 +184,7 @@ def place(
     }  # fmt: skip
     if explain or any(value is not None for value in comparing.values()):
         asked = comparing | {"ep": ep, "pp": pp, "explain": explain, "loads": loads, "time_limit": time_limit}
+        asked |= {"profile": profile}
         _place_command.place_load(
             design,
             model,
@@ -214,13 +213,14 @@ def place(
     if ep is not None or pp is not None:
         one_domain = int(fabric.domain_sizes.max()) if loaded.is_moe else 1
         layout = Layout(one_domain if ep is None else ep, pp=1 if pp is None else pp)
-    result = solve(fabric, loaded, work, expert_load=asked, layout=layout, time_limit=limit)
+    result = solve(fabric, loaded, work, expert_load=asked, layout=layout, time_limit=limit, profile=profile)
     held = step_brackets(fabric, loaded, work, layout=result.layout, plan=result.plan, expert_load=asked)
     if as_json:
         inputs = {
             "design": design, "model": model, "assume": assumptions_of(assume), "ep": ep, "pp": pp,
             "loads": loads, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
-            "domains": len(fabric.domain_sizes), "time_limit": limit, "settings": overrides_of(settings),
+            "domains": len(fabric.domain_sizes), "time_limit": limit, "profile": profile,
+            "settings": overrides_of(settings),
         }  # fmt: skip
         emit_json(envelope("place/1", inputs, result.step.assumptions, result.to_dict() | {"brackets": told(held)}))
         return

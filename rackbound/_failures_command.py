@@ -14,7 +14,7 @@ from collectives import failures as failed
 from rackbound._brackets import bracket_report
 from rackbound._defaults import DOMAINS
 from rackbound._graphs import graph_of
-from rackbound._options import Algorithm, Domains, Json, Routing, Settings, overrides_of, routing_of
+from rackbound._options import Algorithm, Domains, Json, Profile, Routing, Settings, overrides_of, routing_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
 from rackbound._reports import assumed
 from topo import together
@@ -39,6 +39,7 @@ def failures(
     ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
     algorithm: Algorithm = None,
     routing: Routing = "ecmp",
+    profile: Profile = "ideal",
     doubles: Annotated[int, typer.Option(help="Double failures to sample.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
     settings: Settings = None,
@@ -55,12 +56,14 @@ def failures(
         partial(routing_of, routing),
         *checks,
     )[:4]
-    found = failed(graph, collective, size, ranks=ranks, algorithm=chosen, routing=rule, doubles=doubles, seed=seed)
+    words: dict[str, Any] = {"ranks": ranks, "algorithm": chosen, "routing": rule}
+    found = failed(graph, collective, size, profile=profile, doubles=doubles, seed=seed, **words)
     inputs = {
         "design": design, "collective": collective, "bytes": size, "domains": domains, "ranks": ranks,
-        "algorithm": algorithm, "routing": routing, "doubles": doubles, "seed": seed, "settings": overrides,
+        "algorithm": algorithm, "routing": routing, "profile": profile, "doubles": doubles, "seed": seed,
+        "settings": overrides,
     }  # fmt: skip
-    held = bracket(graph, collective, size, ranks=ranks, algorithm=chosen, routing=rule)
+    held = bracket(graph, collective, size, **words)
     whole = envelope("failures/1", inputs, found.assumptions, found.to_dict() | {"bracket": held.to_dict()})
     if out is not None:
         from figures import draw_failures
@@ -77,7 +80,7 @@ def _report(design: str, found: Failures, held: Bracket) -> None:
     say(f"{found.kind} of {size} over {found.n_ranks} ranks of {design}: {time} with nothing failed")
     if found.worst is not None:
         say(f"  worst of {found.n_parts:,} single failures: {found.worst.name}: {_effect(found.worst)}")
-    say(f"  routing {found.routing}, algorithm {found.algorithm}\n")
+    say(f"  routing {found.routing}, algorithm {found.algorithm}, profile {found.profile}\n")
     columns = ("failed", "alike", "time", "loss", "then")
     _show_worst("Single failures", columns, [_row(found, one) for one in found.singles])
     if found.doubles:
@@ -142,7 +145,8 @@ def bound_failures(
 
     if out is not None:
         require_folder(out)
-    found = failed(graph, model, work, step_budget=terms.budget, overlap=terms.overlap)
+    ways: dict[str, Any] = {"overlap": terms.overlap, "profile": inputs["profile"]}
+    found = failed(graph, model, work, step_budget=terms.budget, **ways)
     whole = envelope("bound-failures/1", inputs, found.assumptions, found.to_dict())
     if out is not None and found.worst is not None:
         from figures import draw_bound_failures

@@ -46,7 +46,7 @@ def place_load(
         current = read_plan(asked["current"], gpus=_gpus(asked["current"], asked["ep"] or fabric.n_ranks), model=model)
     found = improve(
         fabric, model, workload, loads, ep=asked["ep"], replicas=asked["replicas"], sharing=asked["sharing"],
-        balance=asked["balance"], current=current,
+        balance=asked["balance"], current=current, profile=asked["profile"],
     )  # fmt: skip
     said = [*found.after.step.assumptions, *found.notes]
     if asked["save"] is not None:

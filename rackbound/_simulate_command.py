@@ -10,14 +10,24 @@ from typing import Annotated, Any
 
 import typer
 
-from collectives import Bracket, Timeline, bracket, plain, read_algorithm
+from collectives import Bracket, Timeline, bracket, cost, load_profile, plain, read_algorithm
 from collectives import simulate as simulated
 from rackbound._brackets import bracket_report
 from rackbound._graphs import fabric_of
-from rackbound._options import Algorithm, Json, OneDomain, QueuePairs, Routing, Settings, overrides_of, routing_of
+from rackbound._options import (
+    Algorithm,
+    Json,
+    OneDomain,
+    Profile,
+    QueuePairs,
+    Routing,
+    Settings,
+    overrides_of,
+    routing_of,
+)
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
 from rackbound._reports import assumed
-from topo import Fault, InputError, together
+from topo import Fabric, Fault, InputError, together
 from topo.units import format_quantity, parse_quantity
 
 __all__ = ["simulate"]
@@ -39,6 +49,7 @@ def simulate(
     routing: Routing = "ecmp",
     queue_pairs: QueuePairs = None,
     seed: Annotated[int | None, typer.Option(help="hash: of the hash.  [default: 0]")] = None,
+    profile: Profile = "ideal",
     barriers: Annotated[bool, typer.Option(help="Whether a phase waits for the one before everywhere.")] = True,
     background: Annotated[
         str | None, typer.Option(help="JSON file of other jobs' traffic: bytes/s from every rank (row) to every one.")
@@ -60,6 +71,7 @@ def simulate(
     )[:5]
     words: dict[str, Any] = {"ranks": ranks, "algorithm": chosen, "routing": rule, "background": others}
     found = simulated(fabric, kind, size, barriers=barriers, **words)
+    predicted = _predicted(fabric, kind, size, profile, words)
     held = bracket(fabric, kind, size, **words)
     if barriers and held.timeline is None:  # what takes too long there was just done
         rest = tuple(line for line in held.left_out if not line.startswith("simulated"))
@@ -67,11 +79,15 @@ def simulate(
     count = len(fabric.domain_sizes)
     inputs = {
         "design": design, "kind": kind, "bytes": size, "domains": count, "ranks": ranks, "algorithm": algorithm,
-        "routing": routing, "queue_pairs": queue_pairs, "seed": seed, "barriers": barriers, "background": background,
+        "routing": routing, "queue_pairs": queue_pairs, "seed": seed, "profile": profile,
+        "barriers": barriers, "background": background,
         "settings": overrides,
     }  # fmt: skip
     whole = envelope(
-        "simulate/1", inputs, found.assumptions, found.to_dict() | _results(found) | {"bracket": held.to_dict()}
+        "simulate/1",
+        inputs,
+        found.assumptions,
+        found.to_dict() | _results(found) | {"predicted": predicted, "bracket": held.to_dict()},
     )
     if out is not None:
         _write(out, design, found, whole)
@@ -79,6 +95,22 @@ def simulate(
         emit_json(whole)
         return
     _report(f"{design} x {count}", found, held)
+    if predicted is not None:
+        ratio = f", {predicted / found.seconds:.4g} times the wires alone" if found.seconds else ""
+        say(f"with profile {profile} it takes {_time(predicted)}{ratio}\n")
+    assumed(found.assumptions)
+
+
+def _predicted(fabric: Fabric, kind: str, size: float | None, profile: str, words: dict[str, Any]) -> float | None:
+    """Return what a profile predicts [s], which is the library's own measured behaviour; None for the wires alone."""
+    software = load_profile(profile)
+    if software.law == "ideal":
+        return None
+    if words["background"] is not None:
+        rule = "predicts a collective on otherwise idle links"
+        raise InputError(Fault("--profile", profile, rule, "Leave out --profile or --background."))
+    asked = {name: value for name, value in words.items() if name != "background"}
+    return float(cost(fabric, kind, size, profile=software, **asked).seconds)
 
 
 def _matrix(path: str | None) -> Any:
@@ -120,7 +152,6 @@ def _report(where: str, found: Timeline, held: Bracket) -> None:
              for i, end in enumerate(ends_.tolist())),
         )  # fmt: skip
     bracket_report(held)
-    assumed(found.assumptions)
 
 
 def _phase_table(found: Timeline) -> None:

@@ -127,6 +127,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "failures/1": [
         ("failures", HGX, "--domains", "1", "--doubles", "3"), ("failures", "mi300x-8", "--ranks", "2", "--seed", "1"),
         ("failures", HGX, "--collective", "all_reduce", "--algorithm", "ring", "--routing", "even", "--domains", "1"),
+        ("failures", HGX, "--domains", "1", "--profile", "nccl-hopper"),
         ("failures", HGX, "--collective", "send", "--bytes", "1 MiB", "--set", "design.domain_size=4"),
     ],
     "size/1": [
@@ -139,6 +140,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     ],
     "simulate/1": [
         ("simulate", HGX, "all_to_all", "--bytes", "1GB", "--domains", "2"), ("simulate", HGX, "barrier"),
+        ("simulate", HGX, "all_reduce", "--bytes", "1 MiB", "--profile", "nccl-hopper"),
         ("simulate", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--no-barriers"),
         ("simulate", "mi300x-8", "send", "--bytes", "1 MiB", "--routing", "hash", "--queue-pairs", "2", "--seed", "3"),
         ("simulate", HGX, "all_to_all", "--bytes", "0B", "--ranks", "4"),
