@@ -1,0 +1,174 @@
+"""Which GPUs hold which experts of one layer, so that few tokens cross and no GPU is heavier than asked?
+
+First which domains, GPUs aside, then GPUs within every domain; where these cannot be level, copies change places
+between GPUs of all domains, what crosses and what GPUs have too much weighed against each other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placement._homes_bound import Room, least_crossing
+from placement._homes_search import anneal, homes_of
+from placement._moves import Layer, layer_of
+from placement._rules import Gpus
+from placement._search import search
+from placement._start import start
+
+__all__ = ["Found", "place_layer"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Pair = tuple[float, float]
+
+#: What is tried: load of a copy, over what a GPU may have, that the choice of domains aims at (beside a large copy a
+#: GPU needs small ones), and what load above the limits counts, at first and at last. The first are tried always, the
+#: others while GPUs are too heavy.
+_TRIES = (
+    (0.9, (1.0, 10.0)),
+    (0.8, (1.0, 10.0)),
+    (0.7, (1.0, 10.0)),
+    (0.6, (2.0, 20.0)),
+    (0.5, (5.0, 50.0)),
+    (0.4, (20.0, 200.0)),
+)
+_ALWAYS = 2
+#: Part of the balance's slack that domains may use, and that GPUs aim at.
+_SLACK, _GOAL = 0.7, 0.95
+#: Temperatures over the mean load of an expert: of domains, and of GPUs.
+_WARM, _COOL = (0.2, 0.002), (0.03, 0.001)
+#: Copies are taken for no fewer than these: a few must find their places too.
+_FEW = 64
+#: Above the bound by this part of all tokens is good enough.
+_NEAR = 2e-3
+
+
+class Found(NamedTuple):
+    """One layer: `expert` (gpus, most slots), the number of experts where empty, -1 where there is no slot.
+
+    `share` is (gpus, experts), the load of the copies. What crosses and its bound (infinite: nothing keeps to the
+    balance), and the heaviest GPU: all in the unit in which the mean load over speed is one.
+    """
+
+    expert: Ints
+    share: Floats
+    crossing: float
+    heaviest: float
+    bound: float
+
+
+def place_layer(asked: Floats, gpus: Gpus, copies: int, balance: float, work: int) -> Found:
+    """Place a layer.
+
+    Parameters
+    ----------
+    asked : (domains, experts) float
+        Tokens by where they come from; they sum to the speed of all GPUs with slots.
+    gpus : Gpus
+        Domains in the order of `asked`.
+    copies : int
+        In all.
+    balance : float
+        Load over speed that no GPU should exceed.
+    work : int
+        Tries for every copy.
+    """
+    domains = np.unique(gpus.domain)
+    pace = np.array([gpus.speed[(gpus.domain == d) & (gpus.slots > 0)].sum() for d in domains])
+    slots = np.array([gpus.slots[gpus.domain == d].sum() for d in domains])
+    room = Room(pace * balance, slots, copies, float(gpus.speed.max()) * balance)
+    best, bound = None, 0.0
+    for i, aim in enumerate(_TRIES):
+        if best is not None and i >= _ALWAYS and best.heaviest <= balance:
+            break
+        found = _try(asked, gpus, copies, balance, work, *aim)
+        if best is None:
+            bound = least_crossing(asked, room, found.crossing)
+        if best is None or _key(found, balance) < _key(best, balance):
+            best = found
+        if not np.isfinite(bound) or (best.heaviest <= balance and best.crossing <= bound + _NEAR * asked.sum()):
+            break
+    assert best is not None
+    return best._replace(bound=bound)
+
+
+def _key(found: Found, balance: float) -> tuple[float, float]:
+    return max(found.heaviest, balance), found.crossing
+
+
+def _try(asked: Floats, gpus: Gpus, copies: int, balance: float, work: int, piece: float, fine: Pair) -> Found:
+    """Choose domains, then GPUs; then both at once where a GPU is too heavy."""
+    n, limit = asked.shape[1], 1 + (balance - 1) * _GOAL
+    place = np.unique(gpus.domain, return_inverse=True)[1]
+    seats = start(asked.sum(axis=0)[None], gpus.slots, gpus.speed, copies, doubled=False).expert[0]
+    seats = np.where(np.arange(seats.shape[1]) < gpus.slots[:, None], seats, -1)
+    expert, share, crossing = _by_domain(asked, seats, gpus, place, copies, balance, work, piece, fine)
+    if (share.sum(axis=1) / gpus.speed).max() > balance:
+        layer = homes_of(asked, expert, gpus.speed, place, np.ones(len(place), dtype=np.int64))
+        crossing = anneal(layer, limit, float(gpus.speed.max()) * balance, work * max(copies, _FEW), _COOL, fine)
+        expert, share = layer.expert, layer.share[:, :n]
+        for d in range(len(asked)):
+            mine = np.flatnonzero(place == d)
+            if (share[mine].sum(axis=1) / gpus.speed[mine]).max() > balance:
+                _level(expert, share, mine, gpus, limit, work)
+    return Found(expert, share, crossing, float((share.sum(axis=1) / gpus.speed).max()), 0.0)
+
+
+def _by_domain(
+    asked: Floats, seats: Ints, gpus: Gpus, place: Ints, copies: int, balance: float, work: int, piece: float,
+    fine: Pair,
+) -> tuple[Ints, Floats, float]:  # fmt: skip
+    """Choose domains with their GPUs aside, and level the GPUs of each."""
+    m, n = asked.shape
+    ours = [np.flatnonzero(place == d) for d in range(m)]
+    bins = np.full((m, max(seats[mine].size for mine in ours)), -1)
+    for d, mine in enumerate(ours):
+        bins[d, : seats[mine].size] = np.sort(seats[mine].ravel())[::-1]
+    able = gpus.slots > 0
+    pace, most = (np.bincount(place, weights=x, minlength=m) for x in (gpus.speed * able, able))
+    layer = homes_of(asked, bins, np.maximum(pace, 1e-9), np.arange(m), most)
+    size = float(gpus.speed.max()) * balance * piece
+    crossing = anneal(layer, 1 + (balance - 1) * _SLACK, size, work * max(copies, _FEW), _WARM, fine)
+    expert, share = np.full_like(seats, -1), np.zeros((len(seats), n))
+    for d, mine in enumerate(ours):
+        held = np.flatnonzero(layer.held[d, :n])
+        free = np.arange(seats.shape[1]) < gpus.slots[mine, None]
+        expert[mine] = np.where(free, n, -1)
+        if len(held):
+            load, many = layer.share[d, held], int(layer.held[d, :n].sum())
+            load = np.maximum(load, 1e-300)
+            begun = start(load[None], gpus.slots[mine], gpus.speed[mine], many, doubled=False)
+            inner = layer_of(load, begun.expert[0], begun.count[0], gpus.slots[mine], gpus.speed[mine])
+            search(inner, 1 + (balance - 1) * _GOAL, 2 * work, True)
+            _write(expert, share, inner, mine, held, n)
+    return expert, share, crossing
+
+
+def _level(expert: Ints, share: Floats, mine: Ints, gpus: Gpus, goal: float, work: int) -> None:
+    """Level the GPUs of a domain, in place; what its experts have there stays."""
+    n = share.shape[1]
+    seats = expert[mine]
+    held = np.unique(seats[(seats >= 0) & (seats < n)])
+    local = np.append(np.searchsorted(held, np.arange(n)), len(held))[seats]
+    local[(seats < 0) | (seats == n)] = len(held)
+    rows = np.arange(len(mine))[:, None]
+    parts = np.pad(share[mine][:, held], ((0, 0), (0, 1)))[rows, local]
+    load = np.append(share[mine][:, held].sum(axis=0), 0.0)
+    count = np.append(np.bincount(local.ravel(), minlength=len(held) + 1)[:-1], 0)
+    may = np.tile(gpus.slots[mine] > 0, (len(held) + 1, 1))
+    inner = Layer(local.astype(np.int64), parts, load, count, gpus.speed[mine], may, seats < 0)
+    search(inner, goal, 2 * work, True)
+    _write(expert, share, inner, mine, held, n)
+
+
+def _write(expert: Ints, share: Floats, inner: Layer, mine: Ints, held: Ints, n: int) -> None:
+    """Copy a domain's layer back."""
+    share[mine] = 0.0
+    names = np.append(held, n)
+    for g, row, parts, gone in zip(mine, inner.expert, inner.share, inner.held, strict=True):
+        expert[g] = np.where(gone, -1, names[row])
+        full = row < len(held)
+        share[g, held[row[full]]] += parts[full]
