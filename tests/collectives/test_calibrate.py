@@ -22,12 +22,15 @@ SIZES = [2**k for k in range(6, 35)]
 
 
 def log_of(
-    profile: Profile, kind: str, n_ranks: int, path: Path, noise: float = 0.01, sizes: list[int] = SIZES
-) -> Path:
-    """A log as nccl-tests prints it, of times that a profile predicts, with noise."""
+    profile: Profile, kind: str, n_ranks: int, path: Path, noise: float = 0.01, sizes: list[int] = SIZES,
+    seed: int = 0, outliers: float = 0.0,
+) -> Path:  # fmt: skip
+    """A log as nccl-tests prints it, of times that a profile predicts, noise and outliers added."""
     row = bulk_features(FABRIC, kind, 1.0, FABRIC.rank_numbers(n_ranks))
     times = LAWS[profile.law](profile.constants, stacked([scaled(row, size) for size in sizes]))
-    times = times * np.exp(noise * np.random.default_rng(len(kind) + n_ranks).standard_normal(len(sizes)))
+    rng = np.random.default_rng(len(kind) + n_ranks + 1000 * seed)
+    times = times * np.exp(noise * rng.standard_normal(len(sizes)))
+    times = times * np.where(rng.random(len(sizes)) < outliers, 3.0, 1.0)
     share, redop = (1, "sum") if kind == "all_reduce" else (n_ranks, "none")
     lines = [f"# Collective test starting: {kind}_perf", "# size count type redop root time algbw busbw #wrong",
              "# (B) (elements) (us) (GB/s) (GB/s)"]  # fmt: skip
@@ -67,6 +70,24 @@ def test_the_machine_that_made_the_logs(seed: int, tmp_path: Path) -> None:
     assert {name for name in START.constants if name.startswith("exchange.")} <= {one.name for one in found.untold}
     assert any("runs of all_to_all" in line for line in found.warnings)
     assert found.profile.constants["exchange.base"] == pytest.approx(START.constants["exchange.base"], rel=1e-3)
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.1])
+def test_standard_errors_are_what_they_say(noise: float, tmp_path: Path) -> None:
+    """Some two thirds of the constants lie within one, nineteen in twenty within two; outliers change neither."""
+    off = []
+    for seed in range(4):
+        machine = shifted(seed)
+        runs = [("all_reduce", 8), ("all_gather", 8), ("all_reduce", 16), ("all_gather", 4)]
+        logs = [log_of(machine, *run, tmp_path / f"{seed}{run[0]}{run[1]}.txt", noise, seed=seed, outliers=0.03)
+                for run in runs]  # fmt: skip
+        found = calibrate(logs, FABRIC, profile=START).profile
+        off += [abs(np.log(found.constants[name] / machine.constants[name])) / error
+                for name, error in found.errors.items()]  # fmt: skip
+    assert len(off) >= 4 * 8
+    assert 0.55 < np.mean(np.array(off) < 1) < 0.9
+    assert np.mean(np.array(off) < 2) > 0.9
+    assert max(off) < 5
 
 
 def test_the_profile_that_is_written_predicts_the_logs(tmp_path: Path) -> None:
