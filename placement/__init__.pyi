@@ -1,5 +1,7 @@
 from ._across import AcrossPlacement as AcrossPlacement
 from ._across import place_across as place_across
+from ._balance_curve import BalanceCurve as BalanceCurve
+from ._balance_curve import balance_curve as balance_curve
 from ._bound import ExpertLayerBound as ExpertLayerBound
 from ._bound import WidthCurve as WidthCurve
 from ._bound import expert_layer_bound as expert_layer_bound

@@ -6,6 +6,7 @@ annealing, the bound comes from prices of slots, load and copies.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from placement._rules import Gpus
 from serving import PlacementPlan
 from topo import Fault, InputError
 
-__all__ = ["AcrossPlacement", "place_across"]
+__all__ = ["AcrossPlacement", "asked_of", "place_across", "plan_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -102,17 +103,14 @@ def place_across(
     >>> place_across(sources, Gpus([1] * 4, domain=[0, 0, 1, 1])).crossing.tolist()
     [0.0]
     """
-    asked = _require(sources, gpus, replicas, balance)
-    pace = gpus.speed[gpus.slots > 0].sum()
-    asked = asked / asked.sum(axis=(1, 2), keepdims=True) * pace
+    asked, pace = asked_of(sources, gpus, replicas, balance)
     found = [place_layer(row, gpus, asked.shape[2] + replicas, balance, work) for row in asked]
     lost = [i for i, each in enumerate(found) if not np.isfinite(each.bound)]
     if lost:
         none = np.zeros(0)
         rule = f"layer {lost[0]} has no placement in these slots with the heaviest GPU within {balance:g} of the mean"
         return AcrossPlacement(None, none, none, none, balance, f"infeasible: {rule}")
-    expert, rank, share = (np.array(part) for part in zip(*map(_slots, found, asked.sum(axis=1)), strict=True))
-    plan = PlacementPlan(expert, rank, np.zeros(len(found), dtype=np.intp), len(gpus.slots), 1, share)
+    plan = plan_of(found, asked, gpus)
     crossing = np.array([each.crossing for each in found]) / pace
     heavy = (plan.gpu_load(asked.sum(axis=1)) / gpus.speed).max(axis=1)
     bound = np.minimum([each.bound / pace for each in found], crossing)
@@ -120,6 +118,12 @@ def place_across(
     status = f"feasible, {100 * (crossing.mean() - bound.mean()):.2g} points above the bound"
     status += f"; {over} of {len(found)} layers heavier than {balance:g}" if over else ""
     return AcrossPlacement(plan, crossing, bound, heavy, balance, status)
+
+
+def plan_of(found: Sequence[Found], asked: Floats, gpus: Gpus) -> PlacementPlan:
+    """Return the plan of layers as they were found."""
+    expert, rank, share = (np.array(part) for part in zip(*map(_slots, found, asked.sum(axis=1)), strict=True))
+    return PlacementPlan(expert, rank, np.zeros(len(found), dtype=np.intp), len(gpus.slots), 1, share)
 
 
 def _slots(found: Found, whole: Floats) -> tuple[Ints, Ints, Floats]:
@@ -135,8 +139,11 @@ def _slots(found: Found, whole: Floats) -> tuple[Ints, Ints, Floats]:
     return expert, gpu, share
 
 
-def _require(sources: ArrayLike, gpus: Gpus, replicas: int, balance: float) -> Floats:
-    """Refuse what cannot be; return (layers, domains, experts), a layer without tokens uniform."""
+def asked_of(sources: ArrayLike, gpus: Gpus, replicas: int, *balances: float) -> tuple[Floats, float]:
+    """Refuse what cannot be; return (layers, domains, experts) tokens and what they sum to: all GPUs' speed.
+
+    A layer without tokens is uniform.
+    """
     try:
         asked = np.array(sources, dtype=np.float64)
     except (TypeError, ValueError):
@@ -154,9 +161,13 @@ def _require(sources: ArrayLike, gpus: Gpus, replicas: int, balance: float) -> F
         faults.append(Fault("gpus.slots", "array", rule, "Give more slots, or fewer replicas."))
     if isinstance(replicas, bool) or not isinstance(replicas, int | np.integer) or replicas < 0:
         faults.append(Fault("replicas", replicas, "must be a whole number, zero or more", "Correct it."))
-    if isinstance(balance, bool) or not isinstance(balance, int | float) or not 1 < balance < np.inf:
-        faults.append(Fault("balance", balance, "must be above one", "Give 1.01 for one per cent."))
+    faults += [
+        Fault("balance", balance, "must be above one", "Give 1.01 for one per cent.")
+        for balance in balances
+        if isinstance(balance, bool) or not isinstance(balance, int | float) or not 1 < balance < np.inf
+    ]
     if faults:
         raise InputError(*faults)
     asked[~asked.any(axis=(1, 2))] = 1.0
-    return asked
+    pace = float(gpus.speed[gpus.slots > 0].sum())
+    return asked / asked.sum(axis=(1, 2), keepdims=True) * pace, pace

@@ -36,8 +36,8 @@ _TRIES = (
     (0.4, (20.0, 200.0)),
 )
 _ALWAYS = 2
-#: Part of the balance's slack that domains may use, and that GPUs aim at.
-_SLACK, _GOAL = 0.7, 0.95
+#: Part of the balance's slack that is left by the choice of domains and of GPUs, and what is left of it at most.
+_SPARE, _MARGIN = (0.3, 0.05), (0.01, 0.003)
 #: Temperatures over the mean load of an expert: of domains, and of GPUs.
 _WARM, _COOL = (0.2, 0.002), (0.03, 0.001)
 #: Copies are taken for no fewer than these: a few must find their places too.
@@ -99,9 +99,13 @@ def _key(found: Found, balance: float) -> tuple[float, float]:
     return max(found.heaviest, balance), found.crossing
 
 
+def _below(balance: float, which: int) -> float:
+    return balance - min(_SPARE[which] * (balance - 1), _MARGIN[which])
+
+
 def _try(asked: Floats, gpus: Gpus, copies: int, balance: float, work: int, piece: float, fine: Pair) -> Found:
     """Choose domains, then GPUs; then both at once where a GPU is too heavy."""
-    n, limit = asked.shape[1], 1 + (balance - 1) * _GOAL
+    n, limit = asked.shape[1], _below(balance, 1)
     place = np.unique(gpus.domain, return_inverse=True)[1]
     seats = start(asked.sum(axis=0)[None], gpus.slots, gpus.speed, copies, doubled=False).expert[0]
     seats = np.where(np.arange(seats.shape[1]) < gpus.slots[:, None], seats, -1)
@@ -131,7 +135,7 @@ def _by_domain(
     pace, most = (np.bincount(place, weights=x, minlength=m) for x in (gpus.speed * able, able))
     layer = homes_of(asked, bins, np.maximum(pace, 1e-9), np.arange(m), most)
     size = float(gpus.speed.max()) * balance * piece
-    crossing = anneal(layer, 1 + (balance - 1) * _SLACK, size, work * max(copies, _FEW), _WARM, fine)
+    crossing = anneal(layer, _below(balance, 0), size, work * max(copies, _FEW), _WARM, fine)
     expert, share = np.full_like(seats, -1), np.zeros((len(seats), n))
     for d, mine in enumerate(ours):
         held = np.flatnonzero(layer.held[d, :n])
@@ -142,7 +146,7 @@ def _by_domain(
             load = np.maximum(load, 1e-300)
             begun = start(load[None], gpus.slots[mine], gpus.speed[mine], many, doubled=False)
             inner = layer_of(load, begun.expert[0], begun.count[0], gpus.slots[mine], gpus.speed[mine])
-            search(inner, 1 + (balance - 1) * _GOAL, 2 * work, True)
+            search(inner, _below(balance, 1), 2 * work, True)
             _write(expert, share, inner, mine, held, n)
     return expert, share, crossing
 
