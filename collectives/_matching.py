@@ -127,6 +127,8 @@ def matched(rows: Sequence[Measurement], choose: Choose = profile_for) -> tuple[
         except InputError:
             skipped.append(Skipped(row.id, f"unknown system {row.system}"))
             continue
+        if row.domains == 0:
+            row = replace(row, domains=-(-row.ranks // design.design.domain_size))
         try:
             found.append(_match(row, design, routed(row.system, row.domains), units, choose))
         except InputError as error:

@@ -37,7 +37,7 @@ class Measurement:
     id, system, kind, library, dtype : str
         As the file has them; `kind` a row of `collectives.KINDS`.
     ranks, domains : int
-        Taking part, over so many scale-up domains.
+        Taking part, over so many scale-up domains; 0 where that is not said.
     n_bytes : float
         nccl-tests' size; 0 of an expert layer [bytes].
     seconds : float
@@ -119,12 +119,12 @@ def _measurement(row: Mapping[str, str | None], number: int) -> Measurement | Sk
     if is_expert and (lacking := [key for key, least in _PARAMS.items() if not params.get(key, least).isdigit()]):
         return Skipped(name, f"params lack {', '.join(lacking)}")
     try:
-        ranks, domains = _whole(cell["n_gpus"]), _whole(cell["scaleup_domains"] or "1")
+        ranks, domains = _whole(cell["n_gpus"]), _whole(cell["scaleup_domains"] or "0")
         n_bytes = 0.0 if is_expert else float(cell["bytes"] or "nan")
         seconds = _seconds(cell, n_bytes, is_expert)
     except ValueError:
         return Skipped(name, "a number cannot be read")
-    if not (ranks >= 2 and 1 <= domains <= ranks):
+    if not (ranks >= 2 and 0 <= domains <= ranks):
         return Skipped(name, f"{ranks} ranks in {domains} domains is no group")
     if not is_expert and not 0 < n_bytes < inf:
         return Skipped(name, "no size")

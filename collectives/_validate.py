@@ -157,9 +157,9 @@ def validate(
     ----------
     file : str or path
         A log as `read_log` reads; or a CSV with the columns system (a design or one of its
-        aliases), collective, n_gpus, bytes and time_us, and scaleup_domains, library, dtype and
-        params where they say something. A row of an expert layer is predicted from its params (tokens, hidden, topk,
-        experts), not from bytes.
+        aliases), collective, n_gpus, bytes and time_us, and scaleup_domains (else as few as hold the ranks), library,
+        dtype and params where they say something. A row of an expert layer is predicted from its params (tokens,
+        hidden, topk, experts), not from bytes.
     design : str, optional
         Of a log: what it was run on, a catalogue name or design file.
     domains : int, optional

@@ -202,6 +202,15 @@ def test_columns_that_say_nothing_may_be_missing_in_any_order(tmp_path: Path) ->
     assert validate(path).predictions[0].note == "no profile of library '': nccl's taken"
 
 
+def test_domains_left_out_are_as_few_as_hold_the_ranks(tmp_path: Path) -> None:
+    line = "{0},HGX H100-8,all_reduce,{0},1048576,50,,nccl,half,{1},"
+    rows = [line.format(ranks, domains) for ranks, domains in ((8, ""), (8, 1), (16, ""), (16, 2), (24, ""))]
+    found = validate(written(tmp_path, *rows)).predictions
+    assert [one.domains for one in found] == [1, 1, 2, 2, 3]
+    assert found[0].seconds == found[1].seconds
+    assert found[2].seconds == found[3].seconds
+
+
 def test_rows_of_other_tokens_have_bounds_of_their_own(tmp_path: Path) -> None:
     line = "{0},HGX H100-8,ep_dispatch,8,,100,,DeepEP low-latency,fp8,1,tokens=4096;hidden={1};topk=8;experts={2}"
     sizes = ((7168, 256), (2048, 256), (7168, 16))
