@@ -39,8 +39,8 @@ class MoE:
         Of an element on its way to the experts and back [bytes]; FP8 and BF16 by default.
     placement : (experts,) int, or a pair of (slots,) int, optional
         Rank of every expert, counted among those that take part; or expert and rank of
-        every slot, where an expert may have several and each gets an equal part of its
-        tokens. By default in order, as equal as they divide.
+        every slot, where an expert may have several. By default in order, as equal as they
+        divide.
     expert_load : (experts,) or (ranks, experts) array, optional
         Relative load of the experts, the same from everywhere or by the rank that sends;
         uniform by default.
@@ -49,6 +49,9 @@ class MoE:
     groups : int or (experts,) int, optional
         Equal groups of neighbouring experts, or the group of each; with a limit and
         without groups the scale-up domains.
+    slot_share : (slots,) array, optional
+        Part of its expert's tokens that every slot of a pair `placement` gets, those of an
+        expert in proportion; equal by default.
 
     Raises
     ------
@@ -71,6 +74,7 @@ class MoE:
     expert_load: ArrayLike | None = None
     limit: int | None = None
     groups: int | ArrayLike | None = None
+    slot_share: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be, all at once."""

@@ -60,8 +60,9 @@ def traffic_of(moe: MoE, domain: Ints) -> MoETraffic:
         rule = f"over {n} ranks are more than the {_MOST_CELLS:,} pairs of both that are followed"
         raise InputError(Fault("experts", moe.experts, rule, "Take fewer."))
     tokens, (expert, rank) = _tokens(moe.tokens, n), _slots(moe, n)
+    share = _slot_shares(moe, expert)
     held = np.zeros((n, moe.experts))
-    np.add.at(held, (rank, expert), (1 / np.bincount(expert, minlength=moe.experts))[expert])
+    np.add.at(held, (rank, expert), share / np.bincount(expert, share, moe.experts)[expert])
     asked = expert_shares(moe.experts, moe.expert_load, n if _depth(moe.expert_load) == 2 else 1)
     shares = inclusion_shares(asked, k)
     group, limit = _groups(moe, held, domain)
@@ -112,6 +113,24 @@ def _slots(moe: MoE, n: int) -> tuple[Ints, Ints]:
         rule = f"must give each of {moe.experts} experts one or more of ranks 0 .. {n - 1}"
         raise InputError(Fault("placement", "array", rule, "Count ranks among those that take part."))
     return expert, rank
+
+
+def _slot_shares(moe: MoE, expert: Ints) -> Floats:
+    """Return the relative part of its expert's tokens that every slot gets."""
+    if moe.slot_share is None:
+        return np.ones(len(expert))
+    try:
+        found = np.asarray(moe.slot_share, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.array(np.nan)
+    if found.shape != expert.shape or not ((found >= 0) & (found <= LARGEST)).all():
+        rule = f"must be finite numbers, zero or more, one for each of {len(expert)} slots"
+        raise InputError(Fault("slot_share", moe.slot_share, rule, "Give a part for every slot of placement."))
+    idle = np.flatnonzero(np.bincount(expert, found, moe.experts) <= 0)
+    if len(idle):
+        rule = f"leaves the tokens of expert {idle[0]} to no slot"
+        raise InputError(Fault("slot_share", "array", rule, "Give one of its slots a part."))
+    return found
 
 
 def _within(numbers: Ints, n: int) -> bool:

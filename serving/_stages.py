@@ -161,10 +161,10 @@ class Stages(ABC, Generic[Number]):
             yield Collective("all_to_all_v", traffic, {"ranks": ranks})
             return
         # A library copies as it does, unless another way is asked for.
-        algorithm = None if work.copies == "direct" else work.copies
+        algorithm, layer = None if work.copies == "direct" else work.copies, self.moe_number[i]
         for tokens, group in zip(sent, ranks.reshape(len(sent), -1), strict=True):
             moe = MoE(tokens, model.expert_hidden_size, model.top_k, model.n_experts, out, back, (expert, rank),
-                      self.shares[self.moe_number[i]])  # fmt: skip
+                      self.shares[layer], slot_share=self.slot_share[layer])  # fmt: skip
             yield Collective(f"moe_{name}", moe, {"ranks": group, "algorithm": algorithm})
 
     def _tensor(self, s: int) -> list[Part[Number]]:

@@ -167,6 +167,19 @@ def test_replicas_share_their_experts_tokens() -> None:
 
 
 # DeepSeek-V3 hardware paper, arXiv 2505.09343, section 2.3.2: every copy over the wire
+def test_slots_may_get_unequal_parts_of_an_experts_tokens() -> None:
+    """By hand over the six pairs of four experts: expert 0 is on rank 0 three times out of four, else on rank 1."""
+    pair = ([0, 1, 2, 3, 0], [0, 0, 1, 1, 1])
+    moe = MoE(1, 8, 2, 4, placement=pair, slot_share=[0.75, 1, 1, 1, 0.25])
+    found = moe_traffic(star(2), moe)
+    assert found.to_gpu == pytest.approx(np.array([[1 - (0.25 + 0.25 + 1) / 6, 1 - 0.75 / 6]]))
+    assert found.copies == pytest.approx(np.array([[0.5 * 1.75, 0.5 * 2.25]]))
+    scaled = MoE(1, 8, 2, 4, placement=pair, slot_share=[3, 7, 1, 2, 1])
+    assert moe_traffic(star(2), scaled).to_gpu == pytest.approx(found.to_gpu)
+    equal = [moe_traffic(star(2), MoE(1, 8, 2, 4, placement=pair, slot_share=each)) for each in (None, [2.0] * 5)]
+    assert equal[0].to_gpu == pytest.approx(equal[1].to_gpu)
+
+
 @pytest.mark.parametrize(("bandwidth", "micros"), [(50e9, 120.96), (900e9, 6.72)])
 def test_dispatch_and_combine_of_the_paper(bandwidth: float, micros: float) -> None:
     moe = MoE(tokens=[32, 0], hidden=7000, top_k=9, experts=9, placement=[1] * 9)
@@ -291,7 +304,9 @@ def test_tokens_are_asked_for_by_name() -> None:
         ({"placement": ([0, 1], [0, 1])}, "placement"), ({"expert_load": [1.0] * 7}, "expert_load"),
         ({"expert_load": [[1.0] * 8] * 3}, "expert_load"), ({"expert_load": [1.0] + [0.0] * 7}, "expert_load"),
         ({"groups": 2}, "groups"), ({"limit": 1, "groups": 3}, "groups"), ({"limit": 1, "groups": [0] * 7}, "groups"),
-        ({"limit": 1, "groups": 8}, "limit"), ({"limit": 0}, "limit"),
+        ({"limit": 1, "groups": 8}, "limit"), ({"limit": 0}, "limit"), ({"slot_share": [1.0] * 7}, "slot_share"),
+        ({"slot_share": [-1.0] + [1.0] * 7}, "slot_share"), ({"slot_share": [0.0] + [1.0] * 7}, "slot_share"),
+        ({"slot_share": ["half"] * 8}, "slot_share"), ({"slot_share": [float("nan")] * 8}, "slot_share"),
         ({"limit": 1, "groups": 4, "expert_load": [8, 1, 1, 1, 1, 1, 1, 1]}, "expert_load"),
     ],
     ids=str,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import collectives
 import serving
 import topo
 from serving import Layout, PlacementPlan
@@ -66,3 +68,25 @@ def test_a_plan_without_the_redundant_slots_of_the_layout_is_refused() -> None:
     plan = PlacementPlan.contiguous(8, model.moe_layer_mask, Layout(8))
     with pytest.raises(InputError, match=r"has 8 slots of a layer, and the layout says 8 \+ 8 redundant"):
         serving.step(graph, model, work, layout=Layout(8, redundant=8), plan=plan)
+
+
+@pytest.mark.parametrize("copies", ["direct", "per_gpu", "per_domain"])
+def test_unequal_shares_of_slots_count_whatever_copies_are_sent(copies: str) -> None:
+    """Expert 0 in both boxes, nine tenths of its tokens in the first: dispatch is that of the layer by itself."""
+    graph, model = topo.load("hgx-h100-8", 2), serving.load_model("mixtral-8x7b")
+    expert, rank = np.r_[0:8, 0:8], np.r_[0:16]
+    share = np.where(expert == 0, np.where(rank < 8, 0.9, 0.1), 0.5)
+    rows = [np.tile(row, (32, 1)) for row in (expert, rank, share)]
+    plan = PlacementPlan(rows[0], rows[1], np.zeros(32, dtype=np.intp), 16, 1, rows[2])
+    load, work = np.array([3.0, 1, 1, 1, 1, 1, 1, 1]), serving.Workload(batch_per_gpu=32, copies=copies)
+    step = serving.step(graph, model, work, layout=serving.Layout(16), plan=plan, expert_load=load)
+    moe = collectives.MoE(32, 4096, 2, 8, placement=(expert, rank), expert_load=load, slot_share=share)
+    algorithm = None if copies == "direct" else copies
+    for name in ("dispatch", "combine"):
+        (part,) = [one for one in step.parts if one.name == name]
+        alone = collectives.cost(graph, f"moe_{name}", moe, algorithm=algorithm).seconds
+        assert part.seconds == pytest.approx(32 * alone, rel=1e-9)
+    equal = serving.step(
+        graph, model, work, layout=serving.Layout(16), plan=replace(plan, slot_share=None), expert_load=load
+    )
+    assert step.serial > equal.serial
