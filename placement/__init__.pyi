@@ -29,6 +29,9 @@ from ._rules import Rules as Rules
 from ._solve import OBJECTIVES as OBJECTIVES
 from ._solve import Solution as Solution
 from ._solve import solve as solve
+from ._together import ExpertGroups as ExpertGroups
+from ._together import domain_visits as domain_visits
+from ._together import group_experts as group_experts
 from ._widths import OVERLAPS as OVERLAPS
 from ._widths import Terms as Terms
 from ._widths import WidthSteps as WidthSteps
