@@ -128,7 +128,10 @@ def choose(library: str, law: str, chip: str, bandwidth: float) -> tuple[Profile
     named = [(max((len(t) for t in s.libraries if t.casefold() in library.casefold()), default=0), s) for s in fits]
     longest = max(length for length, _ in named)
     near = [spec for length, spec in named if length == longest]
-    return blank(next((spec for spec in near if chip in spec.chips), near[0])), ""
+    seen = next((spec for spec in near if chip in spec.chips), None)
+    if seen is None:  # by the profile of the nearest bandwidth, as a user's machine would be
+        return blank(min(near, key=lambda spec: abs(np.log(bandwidth / spec.bandwidth)))), "unseen"
+    return blank(seen), ""
 
 
 def _limits(name: str) -> tuple[float, float]:
@@ -211,7 +214,7 @@ def main() -> None:
     found, _ = matched(rows, choose)
     everything: list[tuple[Matched, float, float, bool]] = []
     for spec in SPECS:
-        own = [row for row in found if row.profile.name == spec.name]
+        own = [row for row in found if row.profile.name == spec.name and not row.note]
         if not own or args.only not in spec.name:
             continue
         problem = Problem(spec, own)
@@ -224,8 +227,9 @@ def main() -> None:
             report(problem, best.x, off, inside)
         if args.save:
             save(problem, best, off)
+        never_fitted([row for row in found if row.profile.name == spec.name and row.note], spec, best.x)
     table(everything)
-    unseen(found)
+    unseen([row for row in found if not row.note])
     if args.worst:
         for row, _, off, _ in sorted(everything, key=lambda each: -abs(each[2])):
             if abs(off) > 0.15:
@@ -287,6 +291,17 @@ def table(rows: Sequence[tuple[Matched, float, float, bool]]) -> None:
                  for size in (np.abs(off[places]) for off in columns.values()))  # fmt: skip
         print(f"| {name} | {len(places)} | {' | '.join(cells)} |")
     print("\nMedian of |predicted / measured - 1|, in brackets the 90th percentile.")
+
+
+def never_fitted(rows: Sequence[Matched], spec: Spec, x: Floats) -> None:
+    """Print how far off systems are whose chips the profile does not name, which no fit uses."""
+    systems: dict[str, list[Matched]] = {}
+    for row in rows:
+        systems.setdefault(row.row.system, []).append(row)
+    for system, own in systems.items():
+        problem = Problem(spec, own)
+        off = np.exp(problem.log_predicted(x) - problem.log_seconds) - 1
+        print(f"    never fitted, {system}: {' '.join(f'{each:+.0%}' for each in off)}")
 
 
 def unseen(found: Sequence[Matched]) -> None:

@@ -129,7 +129,8 @@ def _measurement(row: Mapping[str, str | None], number: int) -> Measurement | Sk
     if not is_expert and not 0 < n_bytes < inf:
         return Skipped(name, "no size")
     if not 0 < seconds < inf:
-        return Skipped(name, "no time")
+        rated = is_expert and cell["algbw_GBps"] and not cell["time_us"]
+        return Skipped(name, "no time" + (", and a bandwidth does not say of which bytes" if rated else ""))
     return Measurement(
         name, cell["system"], kind, cell["library"], cell["dtype"], ranks, domains, n_bytes, seconds, params
     )

@@ -55,6 +55,37 @@ def test_rows_of_the_field_are_predicted_within_the_band(tmp_path: Path) -> None
     assert {"rows", "skipped", "median", "p90", "groups", "predictions"} <= set(document)
 
 
+def test_systems_that_no_fit_has_seen_say_so_and_are_counted(tmp_path: Path) -> None:
+    """Nine rows of three systems, none of them used by a fit; one node of p4d is an HGX A100 as fitted."""
+    found = validate(subset(tmp_path, "AWS p4d (HGX A100-8, 4x100G EFA)", "H100 PCIe x2 NVLink bridge", "MI350X-8"))
+    assert (found.rows, found.skipped, found.faults) == (9, (), ())
+    assert all("was not fitted on" in one.note and one.band == (0.25, 0.4) for one in found.predictions)
+    assert {one.id: abs(one.error) < 0.05 for one in found.predictions}["M0710"]
+    assert found.worst < 0.5
+
+
+def test_every_row_of_the_table_is_predicted_or_says_why_not() -> None:
+    """What is left: sendrecv, rows without a size or tokens, expert layers without a time, sums, ratios."""
+    with (DATA / "measured.csv").open(encoding="utf-8") as file:
+        rows = {row["id"]: row for row in csv.DictReader(file)}
+    measured, unread = read_measurements(DATA / "measured.csv")
+    found, unmatched = matched(measured)
+    left = {one.id: one.reason for one in (*unread, *unmatched)}
+    assert len(found) + len(left) == len(rows)
+    layers = {name for name, row in rows.items() if row["collective"] in ("ep_dispatch", "ep_combine")}
+    bare = {name for name in layers if "tokens" not in rows[name]["params"]}
+    rated = {name for name in layers - bare if not rows[name]["time_us"]}
+    sums = {
+        name for name in rows if rows[name]["collective"].startswith(("ep_dispatch_plus", "alltoall_", "bisection"))
+    }
+    sends = {name for name in rows if rows[name]["collective"] == "sendrecv"}
+    sizeless = {name for name in rows if not rows[name]["bytes"]} - layers - sums
+    assert set(left) == bare | rated | sums | sends | sizeless
+    assert {left[name] for name in rated} == {"no time, and a bandwidth does not say of which bytes"}
+    assert {left[name] for name in sizeless} == {"no size"}
+    assert all("no profile predicts this quantity" in left[name] for name in sums | sends)
+
+
 def test_the_time_is_not_looked_at(tmp_path: Path) -> None:
     lines = [f"a,HGX H100-8,all_reduce,8,1048576,{time},,nccl 2.29,half,1," for time in ("10", "1000")]
     first, second = (validate(written(tmp_path, line)).predictions[0] for line in lines)

@@ -17,10 +17,10 @@ with TABLE.open(newline="") as _file:
 #: shape -> how the table's column starts
 SHAPES = {
     "switched": ("switched", "as gb200 nvl72"), "full_mesh": "full mesh", "torus": ("3d torus", "2d torus"),
-    "two_level": "two-tier", "ultraserver": "4x4 2d torus per instance",
+    "two_level": "two-tier", "ultraserver": "4x4 2d torus per instance", "bridge_pairs": "bridge pair",
 }  # fmt: skip
 #: Rows whose NIC is stated for a host, or not at all.
-SHARED, NO_NIC = {"tpu-v4": 25e9}, {"tpu-v6e", "tpu-v7", "vr-nvl576"}
+SHARED, NO_NIC = {"tpu-v4": 25e9, "aws-p4d-8": 12.5e9}, {"tpu-v6e", "tpu-v7", "vr-nvl576", "h100-pcie-2"}
 # Not shipping when the table was written.
 ANNOUNCED = {"vr-nvl72", "helios-72", "vr-nvl576"}
 
@@ -139,6 +139,9 @@ UNVERIFIED = {
     "cloudmatrix384": {"chip.hbm_bandwidth", "scale_up.lanes"},
     "trn2-ultraserver-64": {"scale_up.link_bandwidth"},
     "gaudi3-8": {"chip.hbm_bandwidth", "chip.flops", "chip.power"},
+    "mi350x-8": {"chip.flops.bf16", "chip.flops.fp8", "scale_out.bandwidth"},
+    "aws-p4d-8": {"scale_up.lanes", "scale_out.gpus_per_nic"},
+    "h100-pcie-2": {"chip.flops", "chip.hbm_bytes", "scale_up.lanes"},
 }  # fmt: skip
 
 
