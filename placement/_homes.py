@@ -6,6 +6,7 @@ between GPUs of all domains, what crosses and what GPUs have too much weighed ag
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,22 +25,18 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Pair = tuple[float, float]
 
-#: What is tried: load of a copy, over what a GPU may have, that the choice of domains aims at (beside a large copy a
-#: GPU needs small ones), and what load above the limits counts, at first and at last. The first are tried always, the
-#: others while GPUs are too heavy.
-_TRIES = (
-    (0.9, (1.0, 10.0)),
-    (0.8, (1.0, 10.0)),
-    (0.7, (1.0, 10.0)),
-    (0.6, (2.0, 20.0)),
-    (0.5, (5.0, 50.0)),
-    (0.4, (20.0, 200.0)),
-)
-_ALWAYS = 2
+#: Load of a copy, over what a GPU may have, that the choice of domains aims at: beside a large copy a GPU needs small
+#: ones.
+_PIECES = (0.95, 0.85)
 #: Part of the balance's slack that is left by the choice of domains and of GPUs, and what is left of it at most.
 _SPARE, _MARGIN = (0.3, 0.05), (0.01, 0.003)
-#: Temperatures over the mean load of an expert: of domains, and of GPUs.
-_WARM, _COOL = (0.2, 0.002), (0.03, 0.001)
+#: Temperatures over the mean load of an expert, and what load above the limits counts, each at first and at last: of
+#: the choice of domains, of GPUs after it, again while a GPU is too heavy, and once
+#: none is.
+_WARM, _FINE = (0.2, 0.002), (1.0, 10.0)
+_FIRST = ((0.03, 0.001), (1.0, 10.0))
+_REPAIRS = (((0.03, 0.001), (3.0, 30.0)), ((0.05, 0.001), (10.0, 100.0)), ((0.1, 0.001), (30.0, 300.0)))
+_POLISH = ((0.03, 0.001), (3.0, 30.0))
 #: Copies are taken for no fewer than these: a few must find their places too.
 _FEW = 64
 #: Above the bound by this part of all tokens is good enough.
@@ -80,22 +77,22 @@ def place_layer(asked: Floats, gpus: Gpus, copies: int, balance: float, work: in
     pace = np.array([gpus.speed[(gpus.domain == d) & (gpus.slots > 0)].sum() for d in domains])
     slots = np.array([gpus.slots[gpus.domain == d].sum() for d in domains])
     room = Room(pace * balance, slots, copies, float(gpus.speed.max()) * balance)
-    best, bound = None, 0.0
-    for i, aim in enumerate(_TRIES):
-        if best is not None and i >= _ALWAYS and best.heaviest <= balance:
-            break
-        found = _try(asked, gpus, copies, balance, work, *aim)
-        if best is None:
-            bound = least_crossing(asked, room, found.crossing)
-        if best is None or _key(found, balance) < _key(best, balance):
-            best = found
-        if not np.isfinite(bound) or (best.heaviest <= balance and best.crossing <= bound + _NEAR * asked.sum()):
-            break
-    assert best is not None
+    found = [_by_domain(asked, gpus, copies, balance, work, piece) for piece in _PIECES]
+    found = [
+        each if each.heaviest <= balance else _refined(asked, gpus, each, balance, work, *_FIRST) for each in found
+    ]
+    best = min(found, key=partial(_key, balance))
+    bound = least_crossing(asked, room, best.crossing)
+    if np.isfinite(bound) and best.heaviest > balance:
+        for heat, fine in _REPAIRS:
+            best = min(best, _refined(asked, gpus, best, balance, work, heat, fine), key=partial(_key, balance))
+            if best.heaviest <= balance:
+                break
+        best = min(best, _refined(asked, gpus, best, balance, work, *_POLISH), key=partial(_key, balance))
     return best._replace(bound=bound)
 
 
-def _key(found: Found, balance: float) -> tuple[float, float]:
+def _key(balance: float, found: Found) -> tuple[float, float]:
     return max(found.heaviest, balance), found.crossing
 
 
@@ -103,30 +100,27 @@ def _below(balance: float, which: int) -> float:
     return balance - min(_SPARE[which] * (balance - 1), _MARGIN[which])
 
 
-def _try(asked: Floats, gpus: Gpus, copies: int, balance: float, work: int, piece: float, fine: Pair) -> Found:
-    """Choose domains, then GPUs; then both at once where a GPU is too heavy."""
+def _refined(asked: Floats, gpus: Gpus, found: Found, balance: float, work: int, heat: Pair, fine: Pair) -> Found:
+    """Let copies change places between GPUs of all domains, then level the domains that are too heavy still."""
     n, limit = asked.shape[1], _below(balance, 1)
     place = np.unique(gpus.domain, return_inverse=True)[1]
-    seats = start(asked.sum(axis=0)[None], gpus.slots, gpus.speed, copies, doubled=False).expert[0]
-    seats = np.where(np.arange(seats.shape[1]) < gpus.slots[:, None], seats, -1)
-    expert, share, crossing = _by_domain(asked, seats, gpus, place, copies, balance, work, piece, fine)
-    if (share.sum(axis=1) / gpus.speed).max() > balance:
-        layer = homes_of(asked, expert, gpus.speed, place, np.ones(len(place), dtype=np.int64))
-        crossing = anneal(layer, limit, float(gpus.speed.max()) * balance, work * max(copies, _FEW), _COOL, fine)
-        expert, share = layer.expert, layer.share[:, :n]
-        for d in range(len(asked)):
-            mine = np.flatnonzero(place == d)
-            if (share[mine].sum(axis=1) / gpus.speed[mine]).max() > balance:
-                _level(expert, share, mine, gpus, limit, work)
+    layer = homes_of(asked, found.expert, gpus.speed, place, np.ones(len(place), dtype=np.int64))
+    moves = work * max(int(layer.many[:n].sum()), _FEW)
+    crossing = anneal(layer, limit, float(gpus.speed.max()) * balance, moves, heat, fine)
+    expert, share = layer.expert, layer.share[:, :n]
+    for d in range(len(asked)):
+        mine = np.flatnonzero(place == d)
+        if (share[mine].sum(axis=1) / gpus.speed[mine]).max() > balance:
+            _level(expert, share, mine, gpus, limit, work)
     return Found(expert, share, crossing, float((share.sum(axis=1) / gpus.speed).max()), 0.0)
 
 
-def _by_domain(
-    asked: Floats, seats: Ints, gpus: Gpus, place: Ints, copies: int, balance: float, work: int, piece: float,
-    fine: Pair,
-) -> tuple[Ints, Floats, float]:  # fmt: skip
+def _by_domain(asked: Floats, gpus: Gpus, copies: int, balance: float, work: int, piece: float) -> Found:
     """Choose domains with their GPUs aside, and level the GPUs of each."""
     m, n = asked.shape
+    place = np.unique(gpus.domain, return_inverse=True)[1]
+    seats = start(asked.sum(axis=0)[None], gpus.slots, gpus.speed, copies, doubled=False).expert[0]
+    seats = np.where(np.arange(seats.shape[1]) < gpus.slots[:, None], seats, -1)
     ours = [np.flatnonzero(place == d) for d in range(m)]
     bins = np.full((m, max(seats[mine].size for mine in ours)), -1)
     for d, mine in enumerate(ours):
@@ -135,7 +129,7 @@ def _by_domain(
     pace, most = (np.bincount(place, weights=x, minlength=m) for x in (gpus.speed * able, able))
     layer = homes_of(asked, bins, np.maximum(pace, 1e-9), np.arange(m), most)
     size = float(gpus.speed.max()) * balance * piece
-    crossing = anneal(layer, _below(balance, 0), size, work * max(copies, _FEW), _WARM, fine)
+    crossing = anneal(layer, _below(balance, 0), size, work * max(copies, _FEW), _WARM, _FINE)
     expert, share = np.full_like(seats, -1), np.zeros((len(seats), n))
     for d, mine in enumerate(ours):
         held = np.flatnonzero(layer.held[d, :n])
@@ -148,7 +142,7 @@ def _by_domain(
             inner = layer_of(load, begun.expert[0], begun.count[0], gpus.slots[mine], gpus.speed[mine])
             search(inner, _below(balance, 1), 2 * work, True)
             _write(expert, share, inner, mine, held, n)
-    return expert, share, crossing
+    return Found(expert, share, crossing, float((share.sum(axis=1) / gpus.speed).max()), 0.0)
 
 
 def _level(expert: Ints, share: Floats, mine: Ints, gpus: Gpus, goal: float, work: int) -> None:
