@@ -1,3 +1,4 @@
+from ._balance import draw_balance as draw_balance
 from ._bars import draw_bounds as draw_bounds
 from ._calibration import draw_calibration as draw_calibration
 from ._curves import draw_step_time as draw_step_time

@@ -110,8 +110,8 @@ def balance_curve(
         raise InputError(Fault("balances", balances, "must hold one at least", "Give 1.01 for one per cent."))
     asked, pace = asked_of(sources, gpus, replicas, *balances)
     points = np.unique(np.asarray(balances, dtype=float))
-    found = [[place_layer(row, gpus, asked.shape[2] + replicas, float(b), work) for b in points] for row in asked]
-    kept = list(zip(*(_falling(layer, points) for layer in found), strict=True))
+    copies = asked.shape[2] + replicas
+    kept = list(zip(*(_layer(row, gpus, copies, points, work) for row in asked), strict=True))
     crossing = np.array([[each.crossing for each in layers] for layers in kept]) / pace
     bound = np.array([[each.bound for each in layers] for layers in kept]) / pace
     heaviest = np.array([[each.heaviest for each in layers] for layers in kept])
@@ -120,8 +120,11 @@ def balance_curve(
     return BalanceCurve(points, crossing, bound, heaviest, tuple(plan_of(layers, asked, gpus) for layers in kept))
 
 
-def _falling(points: Sequence[Found], balances: Floats) -> list[Found]:
-    """Take what another balance gave where it is within this one, or lighter, and the highest bound that holds."""
+def _layer(asked: Floats, gpus: Gpus, copies: int, balances: Floats, work: int) -> list[Found]:
+    """Place a layer, a balance beginning with what the tighter one gave too; every point has the best within it."""
+    points: list[Found] = []
+    for balance in balances.tolist():
+        points.append(place_layer(asked, gpus, copies, balance, work, points[-1] if points else None))
     bounds = list(accumulate((each.bound for each in reversed(points)), max))[::-1]
     best = [min(points, key=lambda each: (max(each.heaviest, b), each.crossing)) for b in balances.tolist()]
     return [each._replace(bound=bound) for each, bound in zip(best, bounds, strict=True)]

@@ -57,7 +57,9 @@ class Found(NamedTuple):
     bound: float
 
 
-def place_layer(asked: Floats, gpus: Gpus, copies: int, balance: float, work: int) -> Found:
+def place_layer(
+    asked: Floats, gpus: Gpus, copies: int, balance: float, work: int, known: Found | None = None
+) -> Found:  # fmt: skip
     """Place a layer.
 
     Parameters
@@ -72,6 +74,8 @@ def place_layer(asked: Floats, gpus: Gpus, copies: int, balance: float, work: in
         Load over speed that no GPU should exceed.
     work : int
         Tries for every copy.
+    known : Found, optional
+        For another balance: what to better as well.
     """
     domains = np.unique(gpus.domain)
     pace = np.array([gpus.speed[(gpus.domain == d) & (gpus.slots > 0)].sum() for d in domains])
@@ -89,6 +93,9 @@ def place_layer(asked: Floats, gpus: Gpus, copies: int, balance: float, work: in
             if best.heaviest <= balance:
                 break
         best = min(best, _refined(asked, gpus, best, balance, work, *_POLISH), key=partial(_key, balance))
+    if known is not None:
+        better = _refined(asked, gpus, known, balance, work, *_POLISH)
+        best = min(best, known, better, key=partial(_key, balance))
     return best._replace(bound=bound)
 
 

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rackbound import collectives, figures, placement, serving, topo
 from rackbound._lecture_case import Case
 from rackbound._lecture_figures import lecture_figures
@@ -72,9 +74,19 @@ def main(folder: Path) -> list[Path]:
     grown = json.loads((Path(__file__).parent / "growth.json").read_text(encoding="utf-8"))
     axes = figures.draw_growth(grown["gpus"], grown["all links"], grown["one link failed"])
     written += figures.save(axes, folder / "growth")
+    written += figures.save(figures.draw_balance(_balance(), heading="2 x 72 GPUs"), folder / "balance", ["png"])
     for name, axes in lecture_figures(Case("gb200-nvl72", model, work)).items():
         written += figures.save(axes, folder / name, ["png"])
     return written
+
+
+def _balance() -> placement.BalanceCurve:
+    """Place 256 experts and 32 copies, log-normal loads, half of an expert's tokens from a rack of its own."""
+    rng = np.random.default_rng(9)
+    load, home = np.exp(0.7 * rng.standard_normal(256)), rng.integers(0, 2, 256) == np.arange(2)[:, None]
+    gpus = placement.Gpus(np.full(144, 2), domain=np.repeat([0, 1], 72))
+    balances = (1.1, 1.15, 1.2, 1.3, 1.5, 2.0)
+    return placement.balance_curve(load * (0.25 + 0.5 * home), gpus, replicas=32, balances=balances, work=500)
 
 
 def _shapes(folder: Path) -> list[Path]:
