@@ -64,8 +64,8 @@ class Trial:
     labels : list of str
         Its ranks.
     asked : dict
-        What makes it anew: kind, n_bytes, algorithm, root; empty
-        where the schedule was given ready made, or who sends to whom is settled.
+        What makes it anew: kind, n_bytes, algorithm, root, labels of stages; empty
+        where the schedule was given ready made.
     routing, profile
         As `cost`.
     most_named : int
@@ -107,7 +107,7 @@ class Trial:
     def before(self, algorithm: str) -> float | None:
         """Return what another algorithm takes with nothing failed [s]; None where it does not apply to all ranks."""
         if algorithm not in self._healthy:
-            words = {"n_bytes": self.asked["n_bytes"], "root": self.asked["root"], "ranks": self.labels}
+            words = {"n_bytes": self.asked["n_bytes"], "root": self.asked["root"]} | self._who(self.labels)
             found = self._made(route(self.graph, self.routing), self.asked["kind"], algorithm=algorithm, **words)
             self._healthy[algorithm] = found[0].seconds if found else None
         return self._healthy[algorithm]
@@ -115,16 +115,20 @@ class Trial:
     def _anew(self, whole: nx.Graph[str], left: list[str], alive: Bools) -> tuple[Cost, Schedule] | None:
         """Cost the collective of the ranks that are left, by another algorithm where its own does not do any more."""
         fabric, sizes = Fabric.from_graph(whole), self.asked.get("n_bytes")
-        if not alive.all() and (not self.asked or (isinstance(sizes, MoE) and sizes.placement is not None)):
+        placed = isinstance(sizes, MoE) and sizes.placement is not None
+        if not alive.all() and (not self.asked or self.asked["stages"] or placed):
             return None  # who sends to whom is settled, or experts are gone
         routes = route(fabric, self.routing)
         if not self.asked:
             return self._made(routes, replace(self.plan, ranks=fabric.rank_numbers(left)))
         root = self.asked["root"] if self.asked["root"] in left else None
-        words = {"n_bytes": _of_those(sizes, alive), "root": root, "ranks": left}
+        words = {"n_bytes": _of_those(sizes, alive), "root": root} | self._who(left)
         kind, own = self.asked["kind"], self.asked["algorithm"]
         anew = self._made(routes, kind, algorithm=own, **words)
         return anew or self._made(routes, kind, algorithm="best", **words)
+
+    def _who(self, labels: list[str]) -> dict[str, Any]:
+        return {"stages": self.asked["stages"]} if self.asked["stages"] else {"ranks": labels}
 
     def _made(self, routes: Routes, what: str | Schedule, **words: Any) -> tuple[Cost, Schedule] | None:
         """Return what a collective costs and its schedule, None where it does not apply or some pair has no path."""

@@ -23,7 +23,7 @@ from collectives._parts import Part, kin_of, parts_of, some_of
 from collectives._profile import Profile, load_profile
 from collectives._records import Outer, Schedule
 from collectives._results import plain
-from collectives._schedule import Stages, schedule
+from collectives._schedule import Stages, schedule, stages_of
 from collectives._symmetry import Classes, classes_of, numbered, tied
 from topo import Fabric, Fault, Hash, InputError, Ranks, Tables
 from topo.units import format_quantity
@@ -215,8 +215,8 @@ def failures(
     graph : networkx.Graph or networkx.DiGraph
         The topology. In a DiGraph a link fails both ways.
     kind_or_schedule, n_bytes, ranks, algorithm, profile, stages, root
-        As `cost`. A Schedule, and the sends of "send", stay what they are: only routes
-        find other ways.
+        As `cost`. A Schedule stays what it is: only routes find other ways. The stages of
+        "send" stay the ranks they are.
     routing : str, Hash or Tables, optional
         As `cost`.
     doubles : int, optional
@@ -247,7 +247,7 @@ def failures(
     plan = _planned(fabric, kind_or_schedule, n_bytes, healthy.algorithm if algorithm == "best" else algorithm, words)
     trial = Trial(
         graph, plan, [fabric.rank_labels[rank] for rank in plan.ranks],
-        _asked(fabric, kind_or_schedule, n_bytes, algorithm, root), **ways,
+        _asked(fabric, kind_or_schedule, n_bytes, algorithm, root, stages, ranks), **ways,
     )  # fmt: skip
     found = parts_of(graph, classes=_classes(fabric, plan))
 
@@ -271,13 +271,23 @@ def _planned(
 
 
 def _asked(
-    fabric: Fabric, kind_or_schedule: str | Schedule, n_bytes: Any, algorithm: Any, root: str | int | None
+    fabric: Fabric,
+    kind_or_schedule: str | Schedule,
+    n_bytes: Any,
+    algorithm: Any,
+    root: str | int | None,
+    stages: Stages,
+    ranks: Ranks,
 ) -> dict[str, Any]:
-    """Return what makes the schedule anew, ranks aside; nothing where it is settled who sends to whom."""
-    if isinstance(kind_or_schedule, Schedule) or "stages" in KINDS[kind_or_schedule].takes:
+    """Return what makes the schedule anew, ranks aside; nothing where it is given ready made."""
+    if isinstance(kind_or_schedule, Schedule):
         return {}
     label = root if root is None or isinstance(root, str) else fabric.rank_labels[root]
-    return {"kind": kind_or_schedule, "n_bytes": n_bytes, "algorithm": algorithm, "root": label}
+    named = None
+    if "stages" in KINDS[kind_or_schedule].takes:
+        groups = stages_of(fabric, fabric.rank_numbers(ranks), stages)
+        named = [[fabric.rank_labels[rank] for rank in group] for group in groups]
+    return {"kind": kind_or_schedule, "n_bytes": n_bytes, "algorithm": algorithm, "root": label, "stages": named}
 
 
 def _one_of(before: float, trial: Trial, same: list[Part]) -> Failure:

@@ -111,7 +111,7 @@ def _slots(moe: MoE, n: int) -> tuple[Ints, Ints]:
         raise InputError(Fault("placement", moe.placement, rule, "Give the rank of every expert."))
     if not (_within(expert, moe.experts) and _within(rank, n)) or len(np.unique(expert)) < moe.experts:
         rule = f"must give each of {moe.experts} experts one or more of ranks 0 .. {n - 1}"
-        raise InputError(Fault("placement", "array", rule, "Count ranks among those that take part."))
+        raise InputError(Fault("placement", moe.placement, rule, "Count ranks among those that take part."))
     return expert, rank
 
 
@@ -129,7 +129,7 @@ def _slot_shares(moe: MoE, expert: Ints) -> Floats:
     idle = np.flatnonzero(np.bincount(expert, found, moe.experts) <= 0)
     if len(idle):
         rule = f"leaves the tokens of expert {idle[0]} to no slot"
-        raise InputError(Fault("slot_share", "array", rule, "Give one of its slots a part."))
+        raise InputError(Fault("slot_share", moe.slot_share, rule, "Give one of its slots a part."))
     return found
 
 

@@ -129,7 +129,8 @@ class Program:
         for key, wanted, peer in (("send", sends, send), ("recv", receives, recv)):
             if wanted and peer < 0:
                 self._fault(step, "type", kind, f"needs the tb's {key} peer, which is -1", "Name it.")
-        waits = (self._number(step, "depid", -1), self._number(step, "deps", -1))
+        block = self._number(step, "depid", -1)
+        waits = (block, self._number(step, "deps", -1 if block < 0 else 0))
         count = self._number(step, "cnt", int(kind != "nop"))
         src, dst = (self._slot(rank, step, end, kind == "nop") for end in ("src", "dst"))
         return Op(does, src, dst, count, waits if waits[0] >= 0 else None, getattr(step, "line", 1))

@@ -138,7 +138,13 @@ class Cost:
         time, busbw = format_quantity(self.seconds, "seconds"), format_quantity(self.busbw, "bandwidth")
         return (
             f"Cost({time}, busbw {busbw}: {self.kind} over {self.n_ranks} ranks, "
-            f"bound by {self.bottleneck_kind} {self.bottleneck}, routing {self.routing}{self._software})"
+            f"{self._binds}, routing {self.routing}{self._software})"
+        )
+
+    @property
+    def _binds(self) -> str:
+        return (
+            f"bound by {self.bottleneck_kind} {self.bottleneck}" if self.bottleneck_kind != "none" else self.bottleneck
         )
 
     @property

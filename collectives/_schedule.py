@@ -20,7 +20,7 @@ from collectives._records import Chunks, Outer, Schedule
 from topo import Fabric, Fault, InputError, Ranks, suggest
 from topo.units import LARGEST
 
-__all__ = ["schedule"]
+__all__ = ["schedule", "stages_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -150,7 +150,7 @@ def _require_fit(kind: str, row: Kind, name: str, **given: Any) -> None:
     for word in ("stages", "root"):
         if given[word] is not None and word not in row.takes:
             takers = ", ".join(name for name, other in KINDS.items() if word in other.takes)
-            raise InputError(Fault(word, "given", f"{kind} has none", f"Only {takers} takes it."))
+            raise InputError(Fault(word, "given", f"{kind} has none", f"Kinds that take it: {takers}."))
     for word in ("channels", "order"):
         if given[word] is not None and name not in ("ring", "scatter_all_gather"):
             raise InputError(Fault(word, given[word], f"{kind} {name} has no rings", "Only ring takes it."))
@@ -212,8 +212,10 @@ def _placed(place: str, fabric: Fabric, ranks: Any) -> Ints:
 
 
 def _channels(channels: Any) -> int | None:
-    if channels is None or (isinstance(channels, int) and not isinstance(channels, bool) and 1 <= channels <= 1024):
-        return channels
+    if channels is None:
+        return None
+    if isinstance(channels, int | np.integer) and not isinstance(channels, bool) and 1 <= channels <= 1024:
+        return int(channels)
     raise InputError(Fault("channels", channels, "must be a whole number from 1 to 1024", "Correct it."))
 
 
@@ -221,11 +223,11 @@ def _orders(fabric: Fabric, ranks: Ints, order: Order) -> Ints | None:
     """Rows in the order of each ring."""
     if order is None:
         return None
-    rings = (
-        order
-        if len(order) and isinstance(order[0], Sequence | np.ndarray) and not isinstance(order[0], str)
-        else [order]
-    )
+    if isinstance(order, str) or not isinstance(order, Sequence | np.ndarray) or not np.iterable(order):
+        rule = "must be a list of the ranks in the order of the ring, or several such"
+        raise InputError(Fault("order", order, rule, "Correct it."))
+    several = len(order) > 0 and isinstance(order[0], Sequence | np.ndarray) and not isinstance(order[0], str)
+    rings = order if several else [order]
     place = {int(rank): row for row, rank in enumerate(ranks)}
     rows = [[place.get(int(rank), -1) for rank in _placed("order", fabric, ring)] for ring in rings]
     if any(sorted(ring) != list(range(len(ranks))) for ring in rows):
@@ -238,11 +240,13 @@ def _matrix(n: int, n_bytes: Any) -> tuple[Floats | Outer, float]:
     shape = f"must be a matrix of shape ({n}, {n}), or an Outer of two vectors of {n}"
     parts = (n_bytes.sent, n_bytes.received) if isinstance(n_bytes, Outer) else (n_bytes,)
     try:
-        arrays = [np.asarray(a, dtype=np.float64) for a in parts]
-    except (TypeError, ValueError):  # ragged, or not numbers
+        arrays = [_real(a) for a in parts]
+    except (TypeError, ValueError):  # ragged, or not real numbers
         raise InputError(Fault("n_bytes", n_bytes, shape, "Rows send, columns receive.")) from None
-    if [a.shape for a in arrays] not in ([(n, n)], [(n,), (n,)]):
-        raise InputError(Fault("n_bytes", [a.shape for a in arrays], shape, "Rows send, columns receive."))
+    shapes = [a.shape for a in arrays]
+    if shapes not in ([(n, n)], [(n,), (n,)]):
+        given = n_bytes if shapes == [()] else shapes[0] if len(shapes) == 1 else shapes
+        raise InputError(Fault("n_bytes", given, shape, "Rows send, columns receive."))
     if any(not ((a >= 0) & (a <= LARGEST)).all() for a in arrays):
         rule = f"must hold finite bytes, zero or more, at most {LARGEST:g}"
         raise InputError(Fault("n_bytes", "matrix", rule, "Correct it."))
@@ -254,11 +258,15 @@ def _matrix(n: int, n_bytes: Any) -> tuple[Floats | Outer, float]:
     return arrays[0], float(arrays[0].sum(axis=1).max())
 
 
+def _real(values: Any) -> Floats:
+    if np.iscomplexobj(values):
+        raise TypeError
+    return np.asarray(values, dtype=np.float64)
+
+
 def _sends(fabric: Fabric, ranks: Ints, stages: Stages) -> tuple[Ints, Ints]:
     """Ranks of all stages, and the rows that send and receive."""
-    if stages is not None and (isinstance(stages, str) or not isinstance(stages, Sequence)):
-        raise InputError(Fault("stages", stages, "must be a list of stages, each a list of ranks", "Correct it."))
-    groups = [_placed("stages", fabric, stage) for stage in stages] if stages is not None else _stages(fabric, ranks)
+    groups = stages_of(fabric, ranks, stages)
     sizes = [len(group) for group in groups]
     if len(groups) < 2 or len(set(sizes)) > 1:
         raise InputError(
@@ -269,6 +277,19 @@ def _sends(fabric: Fabric, ranks: Ints, stages: Stages) -> tuple[Ints, Ints]:
         raise InputError(Fault("stages", sizes, "a rank stands in two stages", "Name each rank once."))
     source = np.arange(len(flat) - sizes[0])
     return flat, np.stack([source, source + sizes[0]])
+
+
+def stages_of(fabric: Fabric, ranks: Ints, stages: Stages) -> list[Ints]:
+    """Return the ranks of every stage, as named or as they come by default."""
+    if stages is None:
+        return _stages(fabric, ranks)
+    if not (_is_list(stages) and all(map(_is_list, stages))):
+        raise InputError(Fault("stages", stages, "must be a list of stages, each a list of ranks", "Correct it."))
+    return [_placed("stages", fabric, stage) for stage in stages]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
 
 
 def _stages(fabric: Fabric, ranks: Ints) -> list[Ints]:

@@ -9,6 +9,9 @@ from typing import Any
 
 __all__ = ["Fault", "InputError", "suggest", "together"]
 
+#: Letters of a value that are shown.
+_MOST_SHOWN = 200
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -36,7 +39,13 @@ class Fault:
 
     def __str__(self) -> str:
         where = f"{self.file}: {self.place}" if self.file else self.place
-        return f"{where} = {self.value!r}: {self.rule}. {self.cure}"
+        return f"{where} = {_shown(self.value)}: {self.rule}. {self.cure}"
+
+
+def _shown(value: object) -> str:
+    """Return a value on one line; of a long one its beginning and its end."""
+    text = " ".join(repr(value).split()) if not isinstance(value, str) else repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 50]} ... {text[-40:]}"
 
 
 class InputError(ValueError):

@@ -153,6 +153,7 @@ def test_reduce_scatter(tmp_path: Path, in_place: int) -> None:
         ('type="rrcs"', 'type="rcs"', r"does not end as the sum of all GPUs' chunk"),
         ('<step s="4" type="r"', '<step s="4" type="nop"', "sends more than is received"),
         ('cnt="1"', 'cnt="2"', r"line 4, step = 'test': reads i\[3\], where nothing is"),
+        ('depid="-1"', 'depid="0"', "line 4, deps = '-1': must be a whole number from 0"),
         ('type="s"', 'type="r"', "line 4, step = 'test': waits for something that never comes"),
         ('srcoff="0"', 'srcoff="x"', r"line 4, srcoff = 'x': must be a whole number from 0"),
         ('srcbuf="i"', 'srcbuf="q"', r"line 4, srcbuf = 'q': must be i, o or s"),

@@ -68,3 +68,8 @@ def test_what_is_not_a_number_is_not_passed_off_as_one() -> None:
     """NaN has no place in an answer; it may fail loudly, it may not turn into an infinity."""
     with pytest.raises(ValueError, match="JSON"):
         json.dumps(plain({"seconds": math.nan}), allow_nan=False)
+
+
+def test_nothing_sent_is_bound_by_nothing() -> None:
+    told = repr(collectives.cost(topo.load("hgx-h100-8"), "all_reduce", 0))
+    assert told == "Cost(0 s, busbw 0 B/s: all_reduce over 8 ranks, nothing is sent, routing ecmp)"

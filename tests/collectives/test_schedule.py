@@ -91,12 +91,51 @@ def test_send_between_named_stages(three: nx.Graph, stages: list[list[object]]) 
 
 @pytest.mark.parametrize(
     "stages",
-    [[[0, 1], [2]], [[0]], [], [[0, 1], [1, 2]], [[0, 0], [1, 2]], [[], []], [[0], ["nobody"]], [[0], [99]]],
+    [
+        [[0, 1], [2]],
+        [[0]],
+        [],
+        [[0, 1], [1, 2]],
+        [[0, 0], [1, 2]],
+        [[], []],
+        [[0], ["nobody"]],
+        [[0], [99]],
+        [2, 2],
+        ["d0/gpu0", "d1/gpu0"],
+    ],
     ids=repr,
 )
 def test_bad_stages(three: nx.Graph, stages: list[list[object]]) -> None:
     with pytest.raises(InputError):
         collectives.schedule("send", three, 1e6, stages=stages)
+
+
+def test_a_stage_is_a_list(three: nx.Graph) -> None:
+    with pytest.raises(InputError, match="each a list of ranks"):
+        collectives.schedule("send", three, 1e6, stages=[2, 2])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("order", [5, {0, 1}, "d0/gpu0", np.array(3)], ids=repr)
+def test_an_order_is_a_list(rack: nx.Graph, order: object) -> None:
+    with pytest.raises(InputError, match="must be a list of the ranks in the order of the ring"):
+        collectives.schedule("all_reduce", rack, 1e6, order=order)  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_count_rings(rack: nx.Graph) -> None:
+    wanted = collectives.schedule("all_reduce", rack, 1e6, channels=2).phases
+    found = collectives.schedule("all_reduce", rack, 1e6, channels=np.int64(2)).phases  # type: ignore[arg-type]
+    assert [phase.n_bytes.tolist() for phase in found] == [phase.n_bytes.tolist() for phase in wanted]
+
+
+def test_complex_bytes_are_refused(rack: nx.Graph) -> None:
+    with pytest.raises(InputError, match="must be a matrix"):
+        collectives.schedule("all_to_all_v", rack, np.ones((8, 8)) * 1j)
+
+
+@pytest.mark.parametrize(("given", "said"), [(1e9, "1000000000.0"), (np.zeros((3, 3)), r"\(3, 3\)")], ids=str)
+def test_what_is_no_matrix_is_named(rack: nx.Graph, given: object, said: str) -> None:
+    with pytest.raises(InputError, match=f"n_bytes = {said}: must be a matrix"):
+        collectives.schedule("all_to_all_v", rack, given)  # type: ignore[arg-type]
 
 
 def test_unequal_domains_cannot_send() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import topo
@@ -35,3 +36,11 @@ def test_suggests_nothing_far() -> None:
 def test_is_the_root_of_user_errors() -> None:
     with pytest.raises(topo.InputError):
         topo.load("no-such-design")
+
+
+def test_a_long_value_is_shown_short_on_one_line() -> None:
+    said = str(Fault("placement", np.arange(5000).reshape(2, -1), "must be less", "Correct it."))
+    assert said.startswith("placement = array([[ 0, 1, 2")
+    assert "\n" not in said
+    assert len(str(Fault("ranks", list(range(5000)), "must be less", "Correct it."))) < 250
+    assert "4999]" in str(Fault("ranks", list(range(5000)), "must be less", "Correct it."))
