@@ -93,8 +93,9 @@ def choices(constants: Constants, kind: str, n_bytes: float, team: Team) -> tupl
 
     References
     ----------
-    NVIDIA/nccl, src/graph/tuning.cc and topo.h at 5067397. Left out: limits per channel, and what the graph search
-    rounds (rates of channels come in steps); CollNet and PAT.
+    NVIDIA/nccl, src/graph/tuning.cc, search.cc (trees over two nodes) and topo.h at 5067397. Left out: limits per
+    channel, and what the graph search rounds (rates of channels come in steps); CollNet, PAT, NVLS of all-gather and
+    reduce-scatter (slower than LL or a ring at every size in one domain).
     """
     found = []
     for algorithm, protocol, latency, bandwidth in _rows(constants, kind, team):
@@ -122,7 +123,10 @@ def _rows(c: Constants, kind: str, team: Team) -> Iterator[tuple[str, str, float
     if kind != "all_reduce":
         return
     across = "_net" if team.n_domains > 1 else ""
-    tree = c["efficiency.tree"] * bus
+    # Between two domains of several ranks a tree sends every byte once each way, about half of a ring's: NCCL's search
+    # lets its rate inside be up to twice that of the NICs.
+    halved = team.n_domains == 2 and team.per_domain > 1
+    tree = c["efficiency.tree"] * (min(wire, 2 * team.scale_out * team.per_domain) if halved else bus)
     trees = {
         "ll": min(most, c["efficiency.tree_ll"] * tree), "ll128": c[f"efficiency.tree_ll128{across}"] * tree,
         "simple": tree,
