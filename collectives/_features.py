@@ -13,7 +13,7 @@ from collectives._predict import Features
 from collectives._results import Cost
 from topo import EDGE_KINDS, Fabric, Fault, InputError, Routing
 
-__all__ = ["COPIES", "bulk_features", "expert_features", "features_of", "scaled"]
+__all__ = ["COPIES", "bulk_features", "expert_features", "features_of", "own_bandwidth", "scaled"]
 
 #: From how many ranks in-switch reduction is taken: below it a ring carries no more.
 _NVLS_RANKS = 5
@@ -42,7 +42,7 @@ def features_of(found: Cost, fabric: Fabric, ranks: NDArray[np.intp]) -> Feature
         "ranks": len(ranks), "domains": len(np.unique(fabric.rank_domain[ranks])),
         "hosts": len(np.unique(fabric.host[fabric.ranks[ranks]])),
         "rounds": 2 if found.kind == "all_reduce" else 1, "n_bytes": found.n_bytes,
-        "bandwidth": _bandwidth(fabric, ranks, "scale-up"), "up": seconds.get("scale-up", 0.0),
+        "bandwidth": own_bandwidth(fabric, ranks, "scale-up"), "up": seconds.get("scale-up", 0.0),
         "out": seconds.get("scale-out", 0.0), "nvls": np.inf, "exchange": found.kind in ("all_to_all", "all_to_all_v"),
         "combine": found.kind == "moe_combine", "tokens": 0.0,
     }  # fmt: skip
@@ -90,7 +90,7 @@ def expert_features(
         part = min(1.0, len(ranks) / moe.top_k)
         return replace(row, up=row.up * part, out=row.out * part)
     if copies == "scale-out":
-        nic = _bandwidth(fabric, ranks, "scale-out") or nic
+        nic = own_bandwidth(fabric, ranks, "scale-out") or nic
         if nic is None:
             rule = "sends every copy through NICs, and the graph has none"
             raise InputError(Fault("profile", copies, rule, "Take several domains, or another profile."))
@@ -104,7 +104,7 @@ def scaled(row: Features, factor: float) -> Features:
     return replace(row, **{name: getattr(row, name) * factor for name in names})
 
 
-def _bandwidth(fabric: Fabric, ranks: NDArray[np.intp], kind: str) -> float:
+def own_bandwidth(fabric: Fabric, ranks: NDArray[np.intp], kind: str) -> float:
     """Return the least bandwidth of a rank's own links of a class [bytes/s]."""
     links = fabric.link_kind == EDGE_KINDS.index(kind)
     total = np.bincount(fabric.source[links], fabric.bandwidth[links], minlength=len(fabric.labels))

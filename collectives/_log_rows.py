@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from collectives._log import read_log
 from collectives._log_records import Log, LogRow, Sweep
 from collectives._measured import Measurement, Skipped, is_predicted
-from topo import Fault, InputError, load_design
+from collectives._systems import System, system_of
+from topo import Fault, InputError
 
 __all__ = ["library_on", "log_rows"]
 
@@ -39,7 +40,7 @@ def log_rows(
     path : str or path
         A log.
     design : str or None
-        Catalogue name or design file; None is refused, with the cure.
+        Catalogue name, design file or graph file; None is refused, with the cure.
     domains : int, optional
         Scale-up domains; by default as many as the ranks need.
     kind, n_ranks
@@ -54,15 +55,15 @@ def log_rows(
     if design is None:
         rule = "is a log, which does not say what it was run on"
         raise InputError(Fault("design", None, rule, "Name it: design= (--design hgx-h100-8).", log.file))
-    machine = load_design(design)
-    size, library = machine.design.domain_size, library_on(machine.chip.name)
-    faults = [*log.missing, *_too_many(log, size, domains)]
+    system = system_of(design)
+    library = library_on(system.chip)
+    faults = [*log.missing, *_too_many(log, system, domains)]
     if faults:
         raise InputError(*faults)
     rows: list[Measurement] = []
     skipped: list[Skipped] = []
     for sweep in log.sweeps:
-        taken = domains or -(-int(sweep.n_ranks or 1) // size)
+        taken = domains or system.domains_of(int(sweep.n_ranks or 1))
         for row in sweep.rows:
             reason = _reason(sweep, row)
             if reason:
@@ -72,11 +73,14 @@ def log_rows(
     return rows, skipped, log.notes
 
 
-def _too_many(log: Log, size: int, domains: int | None) -> Iterator[Fault]:
+def _too_many(log: Log, system: System, domains: int | None) -> Iterator[Fault]:
+    whole = system.whole
+    most, cure = whole.n_ranks if whole else system.domain_size * (domains or 0), "Give more domains= (--domains)."
     for sweep in log.sweeps:
-        if domains is not None and (sweep.n_ranks or 0) > domains * size:
-            rule = f"ranks took part, and {domains} domains have {domains * size}"
-            yield Fault(f"line {sweep.rows[0].line}", sweep.n_ranks, rule, "Give more domains= (--domains).", log.file)
+        if (whole or domains) and (sweep.n_ranks or 0) > most:
+            rule = f"ranks took part, and {'the graph has' if whole else f'{domains} domains have'} {most}"
+            yield Fault(f"line {sweep.rows[0].line}", sweep.n_ranks, rule,
+                        "Give the graph that was measured." if whole else cure, log.file)  # fmt: skip
 
 
 def _reason(sweep: Sweep, row: LogRow) -> str:

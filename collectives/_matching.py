@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,7 +15,8 @@ from collectives._features import bulk_features, expert_features, scaled
 from collectives._measured import Measurement, Skipped, moe_of
 from collectives._predict import LAWS, Features, stacked
 from collectives._profile import Profile, list_profiles, load_profile
-from topo import Design, Fabric, Fault, InputError, Routes, load, load_design, route
+from collectives._systems import System, system_of
+from topo import Fault, InputError, Routes
 
 __all__ = ["UNSEEN", "Matched", "matched", "predicted_seconds", "profile_for", "profile_on", "require_law"]
 
@@ -95,7 +97,8 @@ def profile_on(profile: Profile, chip: str) -> tuple[Profile, str]:
     """Return a profile with the band to expect on a chip, and what is not as fitted."""
     if chip in profile.chips:
         return profile, ""
-    return replace(profile, band=UNSEEN), f"{profile.name} was not fitted on {chip}: 20 to 40 % off"
+    named = chip or "a chip without a name"
+    return replace(profile, band=UNSEEN), f"{profile.name} was not fitted on {named}: 20 to 40 % off"
 
 
 def require_law(kind: str, profile: Profile) -> None:
@@ -117,60 +120,51 @@ def _of_library(known: Sequence[Profile], library: str) -> list[Profile]:
 
 def matched(rows: Sequence[Measurement], choose: Choose = profile_for) -> tuple[list[Matched], list[Skipped]]:
     """Return every row with its profile and features, and the rows that cannot be predicted."""
-    designs, routed = cache(load_design), cache(_routes)
+    systems, routed = cache(system_of), cache(_routes)
     units: dict[object, Features] = {}
     found: list[Matched] = []
     skipped: list[Skipped] = []
     for row in rows:
         try:
-            design = designs(row.system)
-        except InputError:
-            skipped.append(Skipped(row.id, f"unknown system {row.system}"))
+            system = systems(row.system)
+        except InputError as error:
+            reason = str(error.faults[0]) if os.path.exists(row.system) else f"unknown system {row.system}"
+            skipped.append(Skipped(row.id, reason))
             continue
-        if row.domains == 0:
-            row = replace(row, domains=-(-row.ranks // design.design.domain_size))
         try:
-            found.append(_match(row, design, routed(row.system, row.domains), units, choose))
+            if row.domains == 0:
+                row = replace(row, domains=system.domains_of(row.ranks))
+            found.append(_match(row, system, routed(system, 0 if system.whole else row.domains), units, choose))
         except InputError as error:
             skipped.append(Skipped(row.id, str(error.faults[0])))
     return found, skipped
 
 
-def _routes(system: str, domains: int) -> Routes:
-    return route(load(system, domains=domains))
+def _routes(system: System, domains: int) -> Routes:
+    return system.routes(domains)
 
 
-def _team(fabric: Fabric, row: Measurement) -> NDArray[np.intp]:
-    """Return as many ranks of every domain, where they divide."""
-    share, left = divmod(row.ranks, row.domains)
-    if left or share > fabric.domain_sizes.min():
-        return fabric.group(row.ranks)
-    domain = fabric.rank_domain
-    return np.concatenate([np.flatnonzero(domain == each)[:share] for each in np.unique(domain)])
-
-
-def _match(row: Measurement, design: Design, routes: Routes, units: dict[object, Features], choose: Choose) -> Matched:
-    ranks = _team(routes.fabric, row)
+def _match(row: Measurement, system: System, routes: Routes, units: dict[object, Features], choose: Choose) -> Matched:
+    ranks = system.ranks(routes.fabric, row.ranks, row.domains)
     law = "expert" if row.is_expert else "collective"
-    profile, note = choose(row.library, law, design.chip.name, design.scale_up.bandwidth)
+    profile, note = choose(row.library, law, system.chip, system.bandwidth)
     require_law(row.kind, profile)
     kinds = [row.params.get(name) for name in ("hidden", "topk", "experts")]
     key = (row.system, row.domains, row.ranks, row.kind, profile.copies, row.dtype, *kinds)
     if key not in units:
-        units[key] = _unit(row, design, routes, ranks, profile.copies)
+        units[key] = _unit(row, system, routes, ranks, profile.copies)
     features = scaled(units[key], float(row.params["tokens"]) if row.is_expert else row.n_bytes / _UNIT)
     if "ring" in row.library.casefold().split():  # a run that was told to take rings
         features = replace(features, nvls=np.full(1, np.inf))
     return Matched(row, profile.within(row.library), features, routes, ranks, note)
 
 
-def _unit(row: Measurement, design: Design, routes: Routes, ranks: NDArray[np.intp], copies: str) -> Features:
+def _unit(row: Measurement, system: System, routes: Routes, ranks: NDArray[np.intp], copies: str) -> Features:
     """Return the features of one token, or of a unit of bytes."""
     if not row.is_expert:
         return bulk_features(routes.fabric, row.kind, _UNIT, ranks, routes)
     moe = moe_of(row, 1.0, merged=copies == "per_domain")
-    nic = design.scale_out.per_gpu if design.scale_out else None
-    return expert_features(routes.fabric, row.kind, moe, ranks, copies, nic, routes)
+    return expert_features(routes.fabric, row.kind, moe, ranks, copies, system.nic, routes)
 
 
 def predicted_seconds(found: Sequence[Matched]) -> NDArray[np.float64]:

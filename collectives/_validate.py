@@ -156,12 +156,12 @@ def validate(
     Parameters
     ----------
     file : str or path
-        A log as `read_log` reads; or a CSV with the columns system (a design or one of its
-        aliases), collective, n_gpus, bytes and time_us, and scaleup_domains (else as few as hold the ranks), library,
-        dtype and params where they say something. A row of an expert layer is predicted from its params (tokens,
-        hidden, topk, experts), not from bytes.
+        A log as `read_log` reads; or a CSV with the columns system (a design, one of its
+        aliases or a graph file), collective, n_gpus, bytes and time_us, and scaleup_domains (else as few as hold
+        the ranks), library, dtype and params where they say something. A row of an expert layer is predicted from its
+        params (tokens, hidden, topk, experts), not from bytes.
     design : str, optional
-        Of a log: what it was run on, a catalogue name or design file.
+        Of a log: what it was run on, a catalogue name, design file or graph file.
     domains : int, optional
         Of a log: scale-up domains; by default as many as the ranks need.
     kind, n_ranks : optional

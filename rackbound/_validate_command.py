@@ -18,7 +18,7 @@ def validate(
     file: Annotated[
         str, typer.Argument(help="CSV of measured collectives, or a log of nccl-tests, rccl-tests or nccom-test.")
     ],
-    design: Annotated[str | None, typer.Option(help="Of a log: what it was run on.")] = None,
+    design: Annotated[str | None, typer.Option(help="Of a log: the design or graph file it was run on.")] = None,
     domains: Annotated[int | None, typer.Option(help="Of a log: domains.  [default: as many as needed]")] = None,
     kind: Annotated[str | None, typer.Option(help="Of a log: its collective, where it does not say.")] = None,
     ranks: Annotated[int | None, typer.Option(help="Of a log: its ranks, where it does not say.")] = None,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import topo
 from collectives import load_profile, validate
 from collectives._matching import matched, profile_for
 from collectives._measured import Measurement, read_measurements
@@ -270,3 +272,44 @@ def test_a_profile_given_predicts_rows_of_its_law_and_says_where_it_was_not_fitt
     assert "is for collectives of bytes, not for moe_dispatch" in found.skipped[0].reason
     with pytest.raises(InputError, match="the wires alone"):
         validate(path, profile="ideal")
+
+
+def test_a_graph_file_is_as_good_as_its_design(tmp_path: Path) -> None:
+    """Two nodes as a graph: rows of one and of two domains, said or not, and the log of two."""
+    graph = topo.write(topo.load("hgx-h100-8", 2), tmp_path / "two.json")
+    rows = [f"{i},{{0}},all_reduce,{ranks},1e6,50,,nccl,half,{domains}," for i, (ranks, domains) in
+            enumerate([(8, ""), (8, 1), (8, 2), (16, ""), (16, 2), (9, "")])]  # fmt: skip
+    named, drawn = (
+        validate(written(tmp_path, *(row.format(system) for row in rows))).predictions
+        for system in ("hgx-h100-8", graph)
+    )
+    assert len(drawn) == len(rows)
+    for one, two in zip(named, drawn, strict=True):  # a domain in a graph of two has NICs, which a bound may use
+        bound = {"bound_seconds": one.bound_seconds}
+        assert replace(two, system="hgx-h100-8", **bound) == one
+        assert two.bound_seconds == one.bound_seconds or (one.domains == 1 and two.bound_seconds < one.bound_seconds)
+    log = DATA / "logs" / "gcp-a3-ultra.txt"
+    assert validate(log, design=str(graph)).median == validate(log, design="hgx-h100-8").median
+
+
+def test_graphs_that_cannot_be_what_was_measured(tmp_path: Path) -> None:
+    graph = topo.write(topo.load("hgx-h100-8", 2), tmp_path / "two.json")
+    broken = tmp_path / "broken.json"
+    broken.write_text("{}")
+    line = "x,{},all_reduce,{},1e6,50,,nccl,half,{},"
+    asked = [(graph, 24, "", "24: ranks took part, and the graph has 16"), (graph, 6, 3, "the graph has 2"),
+             (broken, 8, "", "broken.json"), (tmp_path / "none.json", 8, "", "unknown system")]  # fmt: skip
+    for file, ranks, domains, rule in asked:
+        found = validate(written(tmp_path, line.format(file, ranks, domains)))
+        assert rule in found.skipped[0].reason
+    one = topo.write(topo.load("hgx-h100-8"), tmp_path / "one.json")
+    with pytest.raises(InputError, match="ranks took part, and the graph has 8"):
+        validate(DATA / "logs" / "gcp-a3-ultra.txt", design=str(one))
+
+
+def test_a_fabric_of_hosts_has_no_domains_and_says_what_was_not_fitted(tmp_path: Path) -> None:
+    """Every host a domain of its own, no chip: predicted as several domains, with the wide band."""
+    hosts = topo.write(topo.build("fat_tree", k=4), tmp_path / "hosts.json")
+    (one,) = validate(written(tmp_path, f"x,{hosts},all_reduce,8,1e6,50,,nccl,half,,")).predictions
+    assert (one.domains, one.band) == (8, (0.25, 0.4))
+    assert "not fitted on a chip without a name" in one.note
