@@ -25,16 +25,27 @@ from rackbound._options import (
     routing_of,
 )
 from rackbound._output import emit_json, envelope
+from rackbound._tokens import (
+    MOE_KINDS,
+    CombineDtype,
+    Copies,
+    DispatchDtype,
+    Experts,
+    Groups,
+    Hidden,
+    Limit,
+    Loads,
+    Tokens,
+    TopK,
+    algorithm_of,
+    size_of,
+)
 from topo import Fabric, Fault, InputError, nodelist, together
-from topo.units import parse_quantity
 
 __all__ = ["cost"]
 
 #: Size taken for --expect, which asks for large ones.
 _LARGE = 1e9
-#: Kinds whose bytes are those of an expert layer's tokens.
-_MOE = ("moe_dispatch", "moe_combine")
-_NEEDED = ("tokens", "hidden", "top_k", "experts")
 
 
 def cost(
@@ -58,18 +69,16 @@ def cost(
     routing: Routing = "ecmp",
     queue_pairs: QueuePairs = None,
     profile: Profile = "ideal",
-    tokens: Annotated[float | None, typer.Option(help="moe_: tokens of every rank.")] = None,
-    hidden: Annotated[int | None, typer.Option(help="moe_: elements of a token.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="moe_: experts a token goes to.")] = None,
-    experts: Annotated[int | None, typer.Option(help="moe_: routed experts of the layer.")] = None,
-    copies: Annotated[
-        str | None, typer.Option(help="moe_: direct, per_gpu or per_domain; the algorithm of these kinds.")
-    ] = None,
-    loads: Annotated[str | None, typer.Option(help="moe_: JSON file of expert loads, one list or one a rank.")] = None,
-    limit: Annotated[int | None, typer.Option(help="moe_: domains, or --groups, a token's experts lie in.")] = None,
-    groups: Annotated[int | None, typer.Option(help="moe_: equal groups of experts that --limit counts.")] = None,
-    dispatch_dtype: Annotated[str, typer.Option(help="moe_dispatch: of a token.")] = "fp8",
-    combine_dtype: Annotated[str, typer.Option(help="moe_combine: of a result.")] = "bf16",
+    tokens: Tokens = None,
+    hidden: Hidden = None,
+    top_k: TopK = None,
+    experts: Experts = None,
+    copies: Copies = None,
+    loads: Loads = None,
+    limit: Limit = None,
+    groups: Groups = None,
+    dispatch_dtype: DispatchDtype = "fp8",
+    combine_dtype: CombineDtype = "bf16",
     expect: Annotated[str | None, typer.Option(help="nccl-tests: say which busbw it should show, and why.")] = None,
     explain: Annotated[
         bool,
@@ -88,9 +97,9 @@ def cost(
     asked = {"tokens": tokens, "hidden": hidden, "top_k": top_k, "experts": experts, "loads": loads, "limit": limit,
              "groups": groups, "dispatch_dtype": dispatch_dtype, "combine_dtype": combine_dtype}  # fmt: skip
     size, graph, chosen, rule, _ = together(
-        lambda: _size(kind, n_bytes, asked, expect),
+        lambda: size_of(kind, n_bytes, asked, _LARGE if expect is not None else None),
         lambda: graph_of(design, domains, 1, overrides_of(settings)),
-        lambda: _algorithm(kind, algorithm, copies),
+        lambda: algorithm_of(kind, algorithm, copies),
         lambda: routing_of(routing, queue_pairs),
         lambda: _require_known(expect),
     )
@@ -115,8 +124,8 @@ def cost(
             "design": design, "kind": kind, "bytes": size if isinstance(size, float) else None,
             "domains": len(fabric.domain_sizes), "ranks": ranks, "nodes": taken, "suggest": suggest, "free": free,
             "algorithm": algorithm or copies, "pipelined": pipelined, "routing": routing, "profile": profile,
-            "queue_pairs": queue_pairs, "moe": asked if kind in _MOE else None, "expect": expect, "explain": explain,
-            "settings": overrides_of(settings),
+            "queue_pairs": queue_pairs, "moe": asked if kind in MOE_KINDS else None, "expect": expect,
+            "explain": explain, "settings": overrides_of(settings),
         }  # fmt: skip
         results = result.to_dict() | {
             "bracket": held.to_dict(),
@@ -137,60 +146,6 @@ def cost(
     cost_report(design, len(fabric.domain_sizes), result, found, held, hashed)
     if taken is not None:
         nodes_report(taken, rival)
-
-
-def _size(kind: str, n_bytes: str | None, asked: dict[str, Any], expect: str | None) -> Any:
-    """Return the bytes, or the tokens, of a kind."""
-    if kind not in _MOE:
-        given = [
-            f"--{name.replace('_', '-')}" for name in (*_NEEDED, "loads", "limit", "groups") if asked[name] is not None
-        ]
-        if given:
-            raise InputError(Fault(", ".join(given), "given", f"{kind} has no tokens", f"Only {', '.join(_MOE)} do."))
-        if n_bytes is not None:
-            return parse_quantity(n_bytes, "bytes", place="--bytes", zero=True)
-        if expect is None and kind != "barrier":
-            raise InputError(Fault("--bytes", None, f"{kind} needs a size", "Write --bytes 1GB."))
-        return _LARGE if expect is not None and kind != "barrier" else None
-    faults = []
-    if n_bytes is not None:
-        faults.append(Fault("--bytes", n_bytes, f"{kind} sends tokens, not bytes", "Leave --bytes out."))
-    if missing := [_option(name) for name in _NEEDED if asked[name] is None]:
-        cure = "Write for example --tokens 128 --hidden 7168 --top-k 8 --experts 256."
-        faults.append(Fault(", ".join(missing), None, f"{kind} needs these of its tokens", cure))
-    if faults:
-        raise InputError(*faults)
-    return _moe(asked)
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _moe(asked: dict[str, Any]) -> Any:
-    from collectives import MoE
-    from rackbound._reports import read_loads
-    from serving import dtype_bytes
-
-    dispatch, combine, load = together(
-        lambda: dtype_bytes(asked["dispatch_dtype"], "--dispatch-dtype"),
-        lambda: dtype_bytes(asked["combine_dtype"], "--combine-dtype"),
-        lambda: read_loads(asked["loads"]),
-    )
-    given = {name: asked[name] for name in (*_NEEDED, "limit", "groups")}
-    return MoE(**given, dispatch_bytes=dispatch, combine_bytes=combine, expert_load=load)
-
-
-def _algorithm(kind: str, algorithm: str | None, copies: str | None) -> Any:
-    """Return the algorithm, which a file may hold, and --copies names for an expert layer."""
-    from collectives import read_algorithm
-
-    if copies is None:
-        return read_algorithm(algorithm) if algorithm and algorithm.endswith(".xml") else algorithm
-    if kind not in _MOE or algorithm is not None:
-        rule = "is the algorithm of moe_dispatch and moe_combine, given once"
-        raise InputError(Fault("--copies", copies, rule, "Leave one of --copies and --algorithm out."))
-    return copies
 
 
 def _require_known(expect: str | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import networkx as nx
 import typer
 
-from collectives import Bracket, Failure, Failures, bracket, read_algorithm
+from collectives import Bracket, Failure, Failures, bracket
 from collectives import failures as failed
 from rackbound._brackets import bracket_report
 from rackbound._defaults import DOMAINS
@@ -17,8 +17,23 @@ from rackbound._graphs import graph_of
 from rackbound._options import Algorithm, Domains, Json, Profile, Routing, Settings, overrides_of, routing_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
 from rackbound._reports import assumed
+from rackbound._tokens import (
+    MOE_KINDS,
+    CombineDtype,
+    Copies,
+    DispatchDtype,
+    Experts,
+    Groups,
+    Hidden,
+    Limit,
+    Loads,
+    Tokens,
+    TopK,
+    algorithm_of,
+    size_of,
+)
 from topo import together
-from topo.units import format_quantity, parse_quantity
+from topo.units import format_quantity
 
 if TYPE_CHECKING:
     from placement import BoundFailure, Terms
@@ -27,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["bound_failures", "failures"]
 
 
+#: Size taken where none is given [bytes].
+_SIZE = 1e9
 #: Rows shown of a table; under rules that symmetry does not bind there may be thousands.
 _MOST_ROWS = 40
 
@@ -34,12 +51,25 @@ _MOST_ROWS = 40
 def failures(
     design: Annotated[str, typer.Argument(help="Catalogue name, design file or graph file.")],
     collective: Annotated[str, typer.Option(help="Collective, as all_to_all.")] = "all_to_all",
-    n_bytes: Annotated[str, typer.Option("--bytes", help="nccl-tests' size, with unit.")] = "1GB",
+    n_bytes: Annotated[
+        str | None,
+        typer.Option("--bytes", help="nccl-tests' size, with unit.  [default: 1GB; none for a barrier and tokens]"),
+    ] = None,
     domains: Domains = None,
     ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
     algorithm: Algorithm = None,
     routing: Routing = "ecmp",
     profile: Profile = "ideal",
+    tokens: Tokens = None,
+    hidden: Hidden = None,
+    top_k: TopK = None,
+    experts: Experts = None,
+    copies: Copies = None,
+    loads: Loads = None,
+    limit: Limit = None,
+    groups: Groups = None,
+    dispatch_dtype: DispatchDtype = "fp8",
+    combine_dtype: CombineDtype = "bf16",
     doubles: Annotated[int, typer.Option(help="Double failures to sample.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
     settings: Settings = None,
@@ -48,19 +78,22 @@ def failures(
 ) -> None:
     """Fail every link, lane, NIC, switch and tray in turn and cost a collective without it."""
     overrides = overrides_of(settings)
+    asked = {"tokens": tokens, "hidden": hidden, "top_k": top_k, "experts": experts, "loads": loads, "limit": limit,
+             "groups": groups, "dispatch_dtype": dispatch_dtype, "combine_dtype": combine_dtype}  # fmt: skip
     checks = [partial(require_folder, out)] if out is not None else []
     size, graph, chosen, rule = together(
-        partial(parse_quantity, n_bytes, "bytes", place="--bytes"),
+        partial(size_of, collective, n_bytes, asked, _SIZE),
         partial(graph_of, design, domains, DOMAINS, overrides),
-        lambda: read_algorithm(algorithm) if algorithm and algorithm.endswith(".xml") else algorithm,
+        partial(algorithm_of, collective, algorithm, copies),
         partial(routing_of, routing),
         *checks,
     )[:4]
     words: dict[str, Any] = {"ranks": ranks, "algorithm": chosen, "routing": rule}
     found = failed(graph, collective, size, profile=profile, doubles=doubles, seed=seed, **words)
     inputs = {
-        "design": design, "collective": collective, "bytes": size, "domains": domains, "ranks": ranks,
-        "algorithm": algorithm, "routing": routing, "profile": profile, "doubles": doubles, "seed": seed,
+        "design": design, "collective": collective, "bytes": size if isinstance(size, float) else None,
+        "moe": asked if collective in MOE_KINDS else None, "domains": domains, "ranks": ranks,
+        "algorithm": algorithm or copies, "routing": routing, "profile": profile, "doubles": doubles, "seed": seed,
         "settings": overrides,
     }  # fmt: skip
     held = bracket(graph, collective, size, **words)

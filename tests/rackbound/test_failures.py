@@ -37,6 +37,28 @@ def test_in_network_schedules_and_trays() -> None:
     assert "simulated, links shared" in found.out  # the bracket of what is lost from
 
 
+LAYER = ("--collective", "moe_dispatch", "--tokens", "128", "--hidden", "7168", "--top-k", "8", "--experts", "256")
+
+
+def test_failures_of_an_expert_layer() -> None:
+    found = run("failures", "hgx-h100-8", *LAYER, "--copies", "per_domain", "--json")
+    assert found.code == 0
+    whole = json.loads(found.out)
+    assert (whole["inputs"]["bytes"], whole["inputs"]["moe"]["experts"]) == (None, 256)
+    assert whole["results"]["algorithm"] == "per_domain"
+    told = run("cost", "hgx-h100-8", *LAYER[1:], "--copies", "per_domain", "--domains", "2", "--json")
+    assert whole["results"]["seconds"] == json.loads(told.out)["results"]["seconds"]
+    refused = run("failures", "hgx-h100-8", *LAYER[:2])
+    assert refused.code == 2
+    assert "--tokens, --hidden, --top-k, --experts" in refused.err
+
+
+def test_a_barrier_has_flags_and_nothing_may_be_sent() -> None:
+    whole = json.loads(run("failures", "mi300x-8", "--domains", "1", "--collective", "barrier", "--json").out)
+    assert (whole["inputs"]["bytes"], whole["results"]["n_bytes"]) == (None, 8.0)
+    assert run("failures", "mi300x-8", "--domains", "1", "--bytes", "0B").code == 0
+
+
 def test_all_double_failures_of_a_small_one() -> None:
     found = run("failures", "mi300x-8", "--domains", "1", "--doubles", "99", "--set", "design.domain_size=4")
     assert "These are all: " in found.out
