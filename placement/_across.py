@@ -43,6 +43,8 @@ class AcrossPlacement:
         Heaviest GPU over the mean.
     balance : float
         What was asked of it.
+    layer_balance : (layers,) float
+        What every layer was placed for: `balance`, or one of `looser`.
     status : str
         "feasible" with the gap and the layers above the balance, or "infeasible" and why.
     """
@@ -52,6 +54,7 @@ class AcrossPlacement:
     bound: Floats
     layer_objective: Floats
     balance: float
+    layer_balance: Floats
     status: str
 
     def __repr__(self) -> str:
@@ -67,7 +70,8 @@ class AcrossPlacement:
 
 
 def place_across(
-    sources: ArrayLike, gpus: Gpus, *, replicas: int = 0, balance: float = 1.01, work: int = _WORK
+    sources: ArrayLike, gpus: Gpus, *, replicas: int = 0, balance: float = 1.01, looser: Sequence[float] = (),
+    work: int = _WORK,
 ) -> AcrossPlacement:  # fmt: skip
     """Place experts so that few tokens leave their domain and no GPU is much heavier than the mean.
 
@@ -82,6 +86,8 @@ def place_across(
         Spare copies beyond one of each expert.
     balance : float, optional
         Heaviest GPU over the mean to aim at: a larger one lets fewer tokens cross.
+    looser : sequence of float, optional
+        For layers in which the balance is not had: the next of these that can be is aimed at.
     work : int, optional
         Tries for every copy: what bounds the time, whatever the clock says.
 
@@ -103,21 +109,35 @@ def place_across(
     >>> place_across(sources, Gpus([1] * 4, domain=[0, 0, 1, 1])).crossing.tolist()
     [0.0]
     """
-    asked, pace = asked_of(sources, gpus, replicas, balance)
-    found = [place_layer(row, gpus, asked.shape[2] + replicas, balance, work) for row in asked]
+    asked, pace = asked_of(sources, gpus, replicas, balance, *looser)
+    copies = asked.shape[2] + replicas
+    found, allowed = zip(*(_layer(row, gpus, copies, (balance, *looser), work) for row in asked), strict=True)
+    layer_balance = np.array(allowed)
     lost = [i for i, each in enumerate(found) if not np.isfinite(each.bound)]
     if lost:
-        none = np.zeros(0)
-        rule = f"layer {lost[0]} has no placement in these slots with the heaviest GPU within {balance:g} of the mean"
-        return AcrossPlacement(None, none, none, none, balance, f"infeasible: {rule}")
+        none, most = np.zeros(0), allowed[lost[0]]
+        rule = f"layer {lost[0]} has no placement in these slots with the heaviest GPU within {most:g} of the mean"
+        return AcrossPlacement(None, none, none, none, balance, none, f"infeasible: {rule}")
     plan = plan_of(found, asked, gpus)
     crossing = np.array([each.crossing for each in found]) / pace
     heavy = (plan.gpu_load(asked.sum(axis=1)) / gpus.speed).max(axis=1)
     bound = np.minimum([each.bound / pace for each in found], crossing)
-    over = int((heavy > balance * (1 + 1e-9)).sum())
     status = f"feasible, {100 * (crossing.mean() - bound.mean()):.2g} points above the bound"
-    status += f"; {over} of {len(found)} layers heavier than {balance:g}" if over else ""
-    return AcrossPlacement(plan, crossing, bound, heavy, balance, status)
+    for most in np.unique(layer_balance[layer_balance > balance]):
+        status += f"; {int((layer_balance == most).sum())} of {len(found)} layers at {most:g}"
+    over = int((heavy > layer_balance * (1 + 1e-9)).sum())
+    status += f"; {over} of {len(found)} layers heavier than {layer_balance.max():g}" if over else ""
+    return AcrossPlacement(plan, crossing, bound, heavy, balance, layer_balance, status)
+
+
+def _layer(asked: Floats, gpus: Gpus, copies: int, balances: Sequence[float], work: int) -> tuple[Found, float]:
+    """Place a layer for the first balance, or, where a GPU is heavier, for the next that is not below it."""
+    balance = balances[0]
+    found = place_layer(asked, gpus, copies, balance, work)
+    looser = sorted(more for more in balances if more > balance and more >= found.heaviest)
+    if found.heaviest <= balance * (1 + 1e-9) or not looser:
+        return found, balance
+    return place_layer(asked, gpus, copies, looser[0], work, found), looser[0]
 
 
 def plan_of(found: Sequence[Found], asked: Floats, gpus: Gpus) -> PlacementPlan:

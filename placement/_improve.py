@@ -101,7 +101,8 @@ def improve(
     sharing : {"equal", "weighted"}, optional
         Within one domain: whether copies of an expert get equal parts of its tokens.
     balance : float, optional
-        Over several domains: heaviest GPU over the mean; where that cannot be had the next of 1.02, 1.05, ...
+        Over several domains: heaviest GPU over the mean; a layer in which that is not had gets the
+        next of 1.02, 1.05, ...
     current : PlacementPlan, optional
         What runs now, on as many GPUs; by default experts in order.
     routing, profile
@@ -162,10 +163,9 @@ def _placed(
         assert found.plan is not None  # no rules, so no reason not to
         return _of_model(found.plan, slice(None), stage), found.status, None
     rows, layer = np.unique(sources_of(loads, domain), axis=0, return_inverse=True)
-    for allowed in (balance, *(more for more in _BALANCES if more > balance)):
-        across = place_across(rows, gpus, replicas=replicas, balance=allowed)
-        if across.plan is not None:
-            return _of_model(across.plan, layer.ravel(), stage), across.status, allowed
+    across = place_across(rows, gpus, replicas=replicas, balance=balance, looser=_BALANCES)
+    if across.plan is not None:
+        return _of_model(across.plan, layer.ravel(), stage), across.status, float(across.layer_balance.max())
     raise InputError(Fault("loads", loads.kind, across.status, "Place more replicas."))
 
 

@@ -83,6 +83,18 @@ def test_many_domains_are_level_and_bounded() -> None:
     assert found.layer_objective[0] <= 1.05
 
 
+def test_layers_that_cannot_be_level_are_placed_for_a_looser_balance_and_said() -> None:
+    """In the second layer one expert has nine tenths of all and one slot: 1.8 times the mean on two GPUs."""
+    sources = np.array([[[5.0, 5.0], [5.0, 5.0]], [[9.0, 1.0], [9.0, 1.0]]])
+    gpus = Gpus([1, 1], domain=[0, 1])
+    found = place_across(sources, gpus, balance=1.01, looser=(1.5, 2.0, 4.0), work=50)
+    assert found.layer_balance.tolist() == [1.01, 2.0]
+    assert found.layer_objective == pytest.approx([1.0, 1.8])
+    assert "1 of 2 layers at 2" in found.status
+    assert found.plan is not None
+    assert place_across(sources, gpus, balance=1.01, looser=(1.5,), work=50).plan is None
+
+
 def test_shares_of_an_expert_sum_to_one_and_stay_at_home() -> None:
     """Of the plan's own shares: an expert's tokens from a domain with copies are served there."""
     load = loads(32, "lognormal0.7", layers=2)
