@@ -311,6 +311,39 @@ def test_no_log(text: str, rule: str, tmp_path: Path) -> None:
         log_of(TABLE, tmp_path, kind="all_reduse")
 
 
+def timings(log: Log) -> list[tuple[int, set[tuple[float, float | None, float | None]]]]:
+    """Return size, and time and rates of both places, of every row."""
+    return [(line.n_bytes, {(one.seconds, one.algbw, one.busbw) for one in line.timings}) for line in log.rows]
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("\n", "\r\n"), ("\n", "\r"), ("\n", "\x1b[0m\n\x1b[1;31m"), (" float", "\x1b[2m float\x1b[0m"),
+     ("  ", "\t"), ("", "")],
+    ids=["crlf", "cr", "colours of lines", "colours within", "tabs", "utf-16"],
+)  # fmt: skip
+def test_how_a_file_was_carried_changes_nothing(name: str, old: str, new: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    text = (LOGS / f"{name}.txt").read_text()
+    path.write_bytes(text.replace(old, new).encode() if old else text.encode("utf-16"))
+    found, plain = read_log(path), read_log(LOGS / f"{name}.txt")
+    assert (found.kind, found.n_ranks, timings(found)) == (plain.kind, plain.n_ranks, timings(plain))
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_file_cut_short_tells_no_number_that_was_not_there(name: str, tmp_path: Path) -> None:
+    """Cut anywhere in its last 500 characters: whole rows, then at most one with one place of two; or refused."""
+    text = (LOGS / f"{name}.txt").read_text()
+    whole = timings(read_log(LOGS / f"{name}.txt"))
+    for cut in range(max(len(text) - 500, 0), len(text)):
+        with suppress(InputError):
+            *rows, last = timings(log_of(text[:cut], tmp_path))
+            assert rows == whole[: len(rows)]
+            assert last[0] == whole[len(rows)][0]
+            assert last[1] <= whole[len(rows)][1], text[:cut].splitlines()[-1]
+
+
 def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
     """Whatever is cut out, doubled or swapped: never anything but a Log or an InputError."""
     seed = random.Random(7)
