@@ -10,6 +10,8 @@ from ._failures import BoundFailures as BoundFailures
 from ._failures import bound_failures as bound_failures
 from ._improve import Improvement as Improvement
 from ._improve import improve as improve
+from ._link_times import LinkTimes as LinkTimes
+from ._link_times import link_times as link_times
 from ._loads import LOAD_KINDS as LOAD_KINDS
 from ._loads import ExpertLoads as ExpertLoads
 from ._loads import read_loads as read_loads
@@ -21,12 +23,14 @@ from ._migration import migrate as migrate
 from ._place import SHARINGS as SHARINGS
 from ._place import ExpertPlacement as ExpertPlacement
 from ._place import place as place
+from ._place_by import OBJECTIVES as OBJECTIVES
+from ._place_by import ObjectivePlacement as ObjectivePlacement
+from ._place_by import place_by as place_by
 from ._plan_cost import PlanCost as PlanCost
 from ._plan_cost import cost_plan as cost_plan
 from ._rebalance import rebalance_experts as rebalance_experts
 from ._rules import Gpus as Gpus
 from ._rules import Rules as Rules
-from ._solve import OBJECTIVES as OBJECTIVES
 from ._solve import Solution as Solution
 from ._solve import solve as solve
 from ._together import ExpertGroups as ExpertGroups

@@ -174,6 +174,6 @@ def _write(expert: Ints, share: Floats, inner: Layer, mine: Ints, held: Ints, n:
     share[mine] = 0.0
     names = np.append(held, n)
     for g, row, parts, gone in zip(mine, inner.expert, inner.share, inner.held, strict=True):
-        expert[g] = np.where(gone, -1, names[row])
+        expert[g, : len(row)] = np.where(gone, -1, names[row])
         full = row < len(held)
         share[g, held[row[full]]] += parts[full]

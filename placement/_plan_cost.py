@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives import Cost, Profile, cost, plain
+from placement._flows import flows_to_slots, gpus_of
 from placement._loads import ExpertLoads
 from placement._widths import software_of
 from serving import Layout, Model, PlacementPlan, Step, Workload, dtype_bytes, step
@@ -133,12 +134,12 @@ def cost_plan(
     domain = np.unique(routes.fabric.rank_domain[ranks], return_inverse=True)[1]
     loads = loads.for_model(model)
     asked = sources_of(loads, domain)
-    sent = _sent(plan, asked, domain)  # (layers, domains, slots)
+    sent = flows_to_slots(plan, asked, domain)  # (layers, domains, slots)
     served, whole = sent.sum(axis=1), asked.sum(axis=1)
     of_expert = np.take_along_axis(whole, plan.slot_expert, 1)
     share = np.where(of_expert > 0, served / np.where(of_expert > 0, of_expert, 1.0), plan.shares)
     plan = replace(plan, slot_share=share)
-    to_gpu = _to_gpus(plan, sent)
+    to_gpu = gpus_of(plan, sent)
     crossing = np.array([row[np.arange(len(row))[:, None] != domain].sum() for row in to_gpu])
     found = step(
         routes.fabric,
@@ -179,30 +180,6 @@ def sources_of(loads: ExpertLoads, domain: NDArray[np.intp]) -> Floats:
     empty = ~asked.any(axis=(1, 2))
     asked = np.where(empty[:, None, None], (size / size.sum())[:, None], asked)
     return np.asarray(asked / asked.sum(axis=(1, 2), keepdims=True), dtype=np.float64)
-
-
-def _sent(plan: PlacementPlan, asked: Floats, domain: NDArray[np.intp]) -> Floats:
-    """Return what every domain sends to every slot: to its own copies, else to where a copy's share is not used up."""
-    found = np.zeros((*asked.shape[:2], plan.slot_expert.shape[1]))
-    n = asked.shape[2]
-    for row, expert, rank, share, tokens in zip(
-        found, plan.slot_expert, plan.slot_rank, plan.shares, asked, strict=True
-    ):  # fmt: skip
-        here = domain[rank] == np.arange(len(tokens))[:, None]
-        weight = np.where(here, np.maximum(share, 1e-12), 0.0)
-        held = np.array([np.bincount(expert, each, minlength=n) for each in weight])
-        row += np.where(here, tokens[:, expert] * weight / np.where(held > 0, held, 1.0)[:, expert], 0.0)
-        away = np.where(held > 0, 0.0, tokens)
-        left = share if plan.slot_share is None else np.maximum(share * tokens.sum(axis=0)[expert] - row.sum(axis=0), 0)
-        left = np.maximum(left, 1e-12 * share)
-        row += away[:, expert] * left / np.bincount(expert, left, minlength=n)[expert]
-    return found
-
-
-def _to_gpus(plan: PlacementPlan, sent: Floats) -> Floats:
-    """Return what every domain sends to every GPU: (layers, domains, ep)."""
-    both = zip(sent, plan.slot_rank, strict=True)
-    return np.array([[np.bincount(rank, row, minlength=plan.ep) for row in rows] for rows, rank in both])
 
 
 class _Wires:

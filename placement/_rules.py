@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from topo import Fault, InputError
 
-__all__ = ["Allowed", "Gpus", "Rules", "allowed", "seated"]
+__all__ = ["Allowed", "Gpus", "Rules", "allowed", "may_of", "seated"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -159,11 +159,17 @@ def allowed(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> Allowed | st
     return "no placement keeps to " + " and ".join(f"rules.{name}" for name in rules.given)
 
 
-def _pieces(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> Allowed | str:
-    n, m = len(load), len(gpus.slots)
+def may_of(gpus: Gpus, rules: Rules, n: int) -> Bools:
+    """Return which expert may be on which GPU by slots and `forbid` alone, (experts, gpus)."""
     may = np.tile(gpus.slots > 0, (n, 1))
     for e, where in rules.forbid.items():
         may[e, list(where)] = False
+    return may
+
+
+def _pieces(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> Allowed | str:
+    n, m = len(load), len(gpus.slots)
+    may = may_of(gpus, rules, n)
     room = {int(d): int(gpus.slots[gpus.domain == d].sum()) for d in np.unique(gpus.domain)}
     pace = {d: float(gpus.speed[(gpus.domain == d) & (gpus.slots > 0)].sum()) for d in room}
     weight = dict.fromkeys(room, 0.0)

@@ -33,12 +33,12 @@ from serving.laws import expected_experts_hit
 from topo import Fabric, Fault, InputError, Routes, route, suggest
 from topo.units import format_quantity
 
-__all__ = ["OBJECTIVES", "Solution", "solve"]
+__all__ = ["Solution", "solve"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-OBJECTIVES = ("heaviest_gpu",)
+_OBJECTIVES = ("heaviest_gpu",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,8 +160,8 @@ def solve(
     'optimal'
     """
     require_records(model, workload, layout)
-    if objective not in OBJECTIVES:
-        raise InputError(Fault("objective", objective, "is not known", suggest(str(objective), OBJECTIVES)))
+    if objective not in _OBJECTIVES:
+        raise InputError(Fault("objective", objective, "is not known", suggest(str(objective), _OBJECTIVES)))
     number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
     if time_limit is not None and not (number and time_limit > 0):
         raise InputError(Fault("time_limit", time_limit, "must be above zero [s]", "Leave it out, or give seconds."))

@@ -1,0 +1,109 @@
+"""Is there any placement that keeps to the rules? An exact answer, by a mixed-integer program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placement._rules import Gpus, Rules, may_of
+
+__all__ = ["Seats", "seats_under"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Seats(NamedTuple):
+    """A placement of one layer that keeps to the rules.
+
+    `expert` is (gpus, most slots), the number of experts where empty; `fixed` slots hold what is pinned; `may` says
+    which expert may be where, those kept together in the domain they have here.
+    """
+
+    expert: Ints
+    fixed: Bools
+    may: Bools
+
+
+def seats_under(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> Seats | str:
+    """Return a placement of all copies under the rules, GPUs about level; or in words the rule that leaves none.
+
+    No GPU gets an expert twice.
+    """
+    found = _solved(load, gpus, rules, copies)
+    if found is None:
+        return _blamed(load, gpus, rules, copies)
+    held, may = found
+    n, most = len(load), int(gpus.slots.max())
+    expert, fixed = np.full((len(gpus.slots), most), n), np.zeros((len(gpus.slots), most), dtype=bool)
+    for g, row in enumerate(held.T):
+        here = np.flatnonzero(row)
+        expert[g, : len(here)] = here
+        fixed[g, : len(here)] = [rules.pin.get(int(e), -1) == g for e in here]
+    return Seats(expert, fixed, may)
+
+
+def _blamed(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> str:
+    """Name the rule without which there is a placement, or all of them."""
+    n = len(load)
+    if rules.apart and copies < 2 * n:
+        return f"rules.apart needs two copies of each of the {n} experts, and {copies} are fewer"
+    for name in rules.given:
+        without: dict[str, Any] = {name: getattr(Rules(), name)}
+        if _solved(load, gpus, replace(rules, **without), copies) is not None:
+            return f"no placement of {copies} copies keeps to rules.{name}"
+    if _solved(load, gpus, Rules(), copies) is None:
+        return f"{copies} copies do not go into the slots without an expert twice on a GPU"
+    return f"no placement of {copies} copies keeps to " + " and ".join(f"rules.{name}" for name in rules.given)
+
+
+def _solved(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> tuple[Bools, Bools] | None:
+    """Return who is where, (experts, gpus), and who may be; None if nothing keeps to the rules."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array, vstack
+
+    n, m = len(load), len(gpus.slots)
+    may, domains = may_of(gpus, rules, n), np.unique(gpus.domain)
+    groups = [list(group) for group in rules.together]
+    cells, homes = n * m, len(groups) * len(domains)
+    cell = np.arange(cells).reshape(n, m)
+    rows: list[tuple[Any, Any, float, float]] = [(cell[:, g], 1.0, 0, int(gpus.slots[g])) for g in range(m)]
+    rows.append((cell.ravel(), 1.0, copies, copies))
+    rows += [(row, 1.0, 1, m) for row in cell]
+    if rules.apart:
+        zone = np.arange(m) if rules.apart == "gpu" else getattr(gpus, rules.apart)
+        rows += [(row[zone != z], 1.0, 1, m) for z in np.unique(zone) for row in cell]
+    for k, group in enumerate(groups):
+        home = cells + k * len(domains) + np.arange(len(domains))
+        rows.append((home, 1.0, 1, 1))
+        for i, d in enumerate(domains):
+            ours = cell[np.ix_(group, gpus.domain == d)].ravel()
+            rows += [(np.r_[one, home[i]], np.array([1.0, -1.0]), -1, 0) for one in ours]
+    at = np.concatenate([np.full(len(columns), i) for i, (columns, *_) in enumerate(rows)])
+    weight = np.concatenate([np.broadcast_to(value, len(columns)) for columns, value, *_ in rows])
+    columns = np.concatenate([columns for columns, *_ in rows])
+    table = csr_array((weight, (at, columns)), shape=(len(rows), cells + homes))
+    low, high = np.zeros(cells + homes), np.r_[may.ravel().astype(float), np.ones(homes)]
+    for e, g in rules.pin.items():
+        low[cell[e, g]] = 1.0
+    if (low > high).any():
+        return None
+    # A level start: loads of the heaviest experts on different GPUs, by a cost that differs from cell to cell.
+    cost = np.r_[(load[:, None] * (1 + (np.arange(n)[:, None] + np.arange(m)) % m)).ravel(), np.zeros(homes)]
+    limits = LinearConstraint(vstack([table]), [low for *_, low, _ in rows], [high for *_, high in rows])
+    whole = np.ones(cells + homes, dtype=np.int64)
+    found = milp(
+        cost / max(float(cost.max()), 1e-300), integrality=whole, bounds=Bounds(low, high), constraints=limits,
+        options={"mip_rel_gap": 1.0},
+    )  # fmt: skip
+    if found.x is None:
+        return None
+    held = found.x[:cells].reshape(n, m) > 0.5
+    for k, group in enumerate(groups):
+        home = domains[int(found.x[cells + k * len(domains) :][: len(domains)].argmax())]
+        may[group] &= gpus.domain == home
+    return held, may
