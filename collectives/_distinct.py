@@ -154,7 +154,9 @@ def token_law(shares: Floats, top_k: int, group: Ints, limit: int) -> TokenLaw:
                 part /= 2
     if not error <= _ENOUGH:
         rule = f"cannot be had with {top_k} experts of at most {limit} groups"
-        raise InputError(Fault("expert_load", "array", rule, "Allow more groups, or correct the load."))
+        raise InputError(
+            Fault("expert_load", np.round(wanted / top_k, 6), rule, "Allow more groups, or correct the load.")
+        )
     return law
 
 

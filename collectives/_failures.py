@@ -240,6 +240,10 @@ def failures(
         raise InputError(Fault("graph", repr(graph), "does not say what can fail", "Give the graph itself."))
     if isinstance(doubles, bool) or not isinstance(doubles, int) or doubles < 0:
         raise InputError(Fault("doubles", doubles, "must be a whole number, zero or more", "Correct it."))
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InputError(
+            Fault("seed", seed, "must be a whole number: the same seed draws the same pairs", "Correct it.")
+        )
     words: dict[str, Any] = {"ranks": ranks, "stages": stages, "root": root}
     ways: dict[str, Any] = {"routing": routing, "profile": load_profile(profile)}
     healthy = cost(graph, kind_or_schedule, n_bytes, algorithm=algorithm, **ways, **words)

@@ -287,7 +287,9 @@ def _connection_faults(columns: Columns) -> Iterator[Fault]:
     if len(holding) > 1:
         sizes = ", ".join(str(len(part)) for part in holding[:8])
         rule = f"is disconnected: {len(holding)} parts with {sizes}{', ...' if len(holding) > 8 else ''} ranks"
-        cure = f"Join them: nothing leads from {holding[0][0]!r} to {holding[1][0]!r}."
+        cure = (
+            f"Join them, or take the others out (topo.fail): nothing leads from {holding[0][0]!r} to {holding[1][0]!r}."
+        )
         yield Fault("graph", columns.graph.get("name", "graph"), rule, cure)
 
 

@@ -382,7 +382,13 @@ def test_a_record_is_plain_json() -> None:
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [({"doubles": -1}, "doubles = -1"), ({"kind": "all_two_all"}, "not a known"), ({"n_bytes": None}, "size")],
+    [
+        ({"doubles": -1}, "doubles = -1"),
+        ({"doubles": 1, "seed": None}, "seed = None"),
+        ({"seed": [1]}, "seed"),
+        ({"kind": "all_two_all"}, "not a known"),
+        ({"n_bytes": None}, "size"),
+    ],
 )
 def test_bad_input_is_refused(words: dict[str, object], says: str) -> None:
     asked = {"kind": "all_to_all", "n_bytes": 1e9} | words

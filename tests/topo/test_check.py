@@ -144,6 +144,7 @@ def test_disconnected(directed: bool) -> None:
     graph = nx.union(pair(), nx.relabel_nodes(pair(), {"a": "c", "b": "d"}))
     (fault,) = check(graph.to_directed() if directed else graph)
     assert fault.rule == "is disconnected: 2 parts with 2, 2 ranks"
+    assert fault.cure.startswith("Join them, or take the others out (topo.fail)")
     assert "from 'a' to 'c'" in fault.cure
 
 
