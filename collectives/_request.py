@@ -52,6 +52,10 @@ def _require_only(plan: Schedule, fabric: Fabric, **given: object) -> None:
     if int(plan.ranks.max(initial=-1)) >= fabric.n_ranks:
         rule = f"names rank {int(plan.ranks.max())}, and the topology has {fabric.n_ranks}"
         faults.append(Fault("schedule", repr(plan), rule, "Make the schedule for this topology."))
+    able = np.flatnonzero(fabric.reduces | fabric.multicasts)
+    if not np.isin(plan.switches, able).all():
+        rule = "has switches reduce or multicast that do not in this topology"
+        faults.append(Fault("schedule", repr(plan), rule, "Make the schedule for this topology."))
     if faults:
         raise InputError(*faults)
 
