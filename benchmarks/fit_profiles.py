@@ -11,7 +11,7 @@ library, dtype) are left out, never single rows.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -61,13 +61,16 @@ EXPERT = {
     "wire.pipeline": (0.3e-6, 1.0),
     "token.seconds": (5e-9, 1.0), "token.combine": (1.5, 0.5), "token.overlap": (2.0, 0.3),
     "scale_out.efficiency": (0.93, 0.1), "scale_out.combine": (0.95, 0.1), "scale_out.overlap": (5.0, 0.3),
+    "scale_out.combine_overlap": (1.5, 0.3),
 }  # fmt: skip
 CENTRES = {"collective": COLLECTIVE, "expert": EXPERT}
+#: How much slower a library's way back is than its way out: its own, so drawn to its fit on another generation.
+SHARED = ("latency.combine", "latency.combine_rank")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A profile to be fitted: the library's and the chips' names, and what is known of it."""
+    """A profile to be fitted: the library's and the chips' names, what is known of it, and its library elsewhere."""
 
     name: str
     law: str
@@ -78,6 +81,7 @@ class Spec:
     environments: tuple[str, ...] = ()
     launch: float = 0.0
     tight: float = 1.0
+    like: str = ""
 
     def centres(self) -> dict[str, tuple[float, float]]:
         """Return where constants are drawn to; few rows draw harder."""
@@ -97,7 +101,8 @@ SPECS = (
     Spec("rccl-cdna", "collective", ("rccl",), ("MI300X", "MI355X"), 500e9, tight=0.4),
     Spec("mscclpp", "collective", ("mscclpp",), AMPERE + HOPPER, 370e9, tight=0.4),
     Spec("deepep-low-latency-hopper", "expert", LOW_LATENCY, HOPPER, 450e9),
-    Spec("deepep-low-latency-blackwell", "expert", LOW_LATENCY, BLACKWELL, 900e9),
+    Spec("deepep-low-latency-blackwell", "expert", LOW_LATENCY, BLACKWELL, 900e9,
+         like="deepep-low-latency-hopper"),
     Spec("deepep-low-latency-rdma", "expert", ("first release, pure RDMA",), HOPPER, 450e9, copies="scale-out"),
     Spec("deepep-normal", "expert", ("DeepEP normal", "DeepEP v1 normal"), HOPPER, 450e9, copies="per_domain"),
     Spec("trtllm-one-sided", "expert", ("NVLinkOneSided",), BLACKWELL, 900e9, copies="balanced"),
@@ -137,7 +142,7 @@ def choose(library: str, law: str, chip: str, bandwidth: float) -> tuple[Profile
 def _limits(name: str) -> tuple[float, float]:
     """Return what a constant may be: no wire carries more than its rate, and no norm is less than the sum."""
     last = name.rpartition(".")[2]
-    if last in ("norm", "overlap"):
+    if last in ("norm", "overlap", "combine_overlap"):
         return 1.0, 20.0
     return (1e-12, 1.0) if "efficiency" in last or last.endswith("own") else (1e-12, 100.0)
 
@@ -145,9 +150,10 @@ def _limits(name: str) -> tuple[float, float]:
 class Problem:
     """Rows of one profile, and the residuals of a vector of logarithms."""
 
-    def __init__(self, spec: Spec, rows: Sequence[Matched]) -> None:
+    def __init__(self, spec: Spec, rows: Sequence[Matched], like: Mapping[str, float] | None = None) -> None:
         self.spec, self.rows = spec, list(rows)
         drawn = spec.centres()
+        drawn |= {name: (like[name], drawn[name][1]) for name in SHARED if like}
         self.names = list(drawn)
         centres = [drawn[name] for name in self.names] + [(1.6, 0.3)] * len(spec.environments)
         self.centre = np.log([centre for centre, _ in centres])
@@ -213,12 +219,14 @@ def main() -> None:
     rows, _ = read_measurements(args.rows)
     found, _ = matched(rows, choose)
     everything: list[tuple[Matched, float, float, bool]] = []
+    fits: dict[str, dict[str, float]] = {}
     for spec in SPECS:
         own = [row for row in found if row.profile.name == spec.name and not row.note]
         if not own or args.only not in spec.name:
             continue
-        problem = Problem(spec, own)
+        problem = Problem(spec, own, fits.get(spec.like))
         best = problem.fit(np.ones(len(own), bool))
+        fits[spec.name] = dict(zip(problem.names, np.exp(best.x), strict=False))
         inside = np.exp(problem.log_predicted(best.x) - problem.log_seconds) - 1
         off = cross_validated(problem, best.x)
         print(f"{spec.name:30s} in {summary(inside)} | left out {summary(off)}  not used {(~problem.usable).sum()}")

@@ -100,6 +100,7 @@ _EXPERT = {
     "scale_out.efficiency": _part("of the NIC"),
     "scale_out.combine": _ratio("combine's efficiency over dispatch's"),
     "scale_out.overlap": _order("norm that joins scale-up and scale-out time"),
+    "scale_out.combine_overlap": _order("the same in combine: 1 if sums of a node are ready before they leave it"),
 }
 
 #: Law -> dotted name -> row. "ideal" is the wires alone.

@@ -158,7 +158,7 @@ def expert_seconds(c: Constants, f: Features) -> Floats:
     up = f.up * crowd / np.minimum(c["wire.efficiency"] * back("wire.combine"), 1.0)
     out = f.out / np.minimum(c["scale_out.efficiency"] * back("scale_out.combine"), 1.0)
     local = f.tokens * c["token.seconds"] * back("token.combine")
-    wires = _norm(c["scale_out.overlap"], up, out)
+    wires = _norm(np.where(f.combine, c["scale_out.combine_overlap"], c["scale_out.overlap"]), up, out)
     body = _norm(c["token.overlap"], wires, local)
     body = body + 2 * np.sqrt(c["wire.pipeline"] * body)
     return _norm(c["latency.norm"], latency, body)
