@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from collectives import Bracket, Timeline, bracket, cost, load_profile, plain, read_algorithm
+from collectives import Bracket, Timeline, bracket, cost, load_profile, plain
 from collectives import simulate as simulated
 from rackbound._brackets import bracket_report
 from rackbound._graphs import fabric_of
@@ -27,8 +27,23 @@ from rackbound._options import (
 )
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
 from rackbound._reports import assumed
+from rackbound._tokens import (
+    MOE_KINDS,
+    CombineDtype,
+    Copies,
+    DispatchDtype,
+    Experts,
+    Groups,
+    Hidden,
+    Limit,
+    Loads,
+    Tokens,
+    TopK,
+    algorithm_of,
+    size_of,
+)
 from topo import Fabric, Fault, InputError, together
-from topo.units import format_quantity, parse_quantity
+from topo.units import format_quantity
 
 __all__ = ["simulate"]
 
@@ -39,13 +54,23 @@ _PRINTED, _INTERVALS, _PHASES = 8, 64, 8
 
 def simulate(
     design: Annotated[str, typer.Argument(help="Catalogue name, design file or graph file.")],
-    kind: Annotated[str, typer.Argument(help="Collective, as all_to_all, all_reduce, broadcast, send.")],
+    kind: Annotated[str, typer.Argument(help="Collective, as all_to_all, all_reduce, send, moe_dispatch.")],
     n_bytes: Annotated[
         str | None, typer.Option("--bytes", help="nccl-tests' size, with unit; a barrier needs none.")
     ] = None,
     domains: OneDomain = None,
     ranks: Annotated[int | None, typer.Option(help="Ranks taking part.  [default: all]")] = None,
     algorithm: Algorithm = None,
+    tokens: Tokens = None,
+    hidden: Hidden = None,
+    top_k: TopK = None,
+    experts: Experts = None,
+    copies: Copies = None,
+    loads: Loads = None,
+    limit: Limit = None,
+    groups: Groups = None,
+    dispatch_dtype: DispatchDtype = "fp8",
+    combine_dtype: CombineDtype = "bf16",
     routing: Routing = "ecmp",
     queue_pairs: QueuePairs = None,
     seed: Annotated[int | None, typer.Option(help="hash: of the hash.  [default: 0]")] = None,
@@ -60,11 +85,13 @@ def simulate(
 ) -> None:
     """Simulate a collective with links shared max-min fairly."""
     overrides = overrides_of(settings)
+    asked = {"tokens": tokens, "hidden": hidden, "top_k": top_k, "experts": experts, "loads": loads, "limit": limit,
+             "groups": groups, "dispatch_dtype": dispatch_dtype, "combine_dtype": combine_dtype}  # fmt: skip
     checks = [partial(require_folder, out)] if out is not None else []
     size, fabric, chosen, rule, others = together(
-        lambda: None if n_bytes is None else parse_quantity(n_bytes, "bytes", place="--bytes", zero=True),
+        partial(size_of, kind, n_bytes, asked, None),
         partial(fabric_of, design, domains, 1, overrides),
-        lambda: read_algorithm(algorithm) if algorithm and algorithm.endswith(".xml") else algorithm,
+        partial(algorithm_of, kind, algorithm, copies),
         partial(routing_of, routing, queue_pairs, seed),
         partial(_matrix, background),
         *checks,
@@ -78,7 +105,9 @@ def simulate(
         held = replace(held, timeline=found, left_out=rest)
     count = len(fabric.domain_sizes)
     inputs = {
-        "design": design, "kind": kind, "bytes": size, "domains": count, "ranks": ranks, "algorithm": algorithm,
+        "design": design, "kind": kind, "bytes": size if isinstance(size, float) else None,
+        "domains": count, "ranks": ranks,
+        "moe": asked if kind in MOE_KINDS else None, "algorithm": algorithm or copies,
         "routing": routing, "queue_pairs": queue_pairs, "seed": seed, "profile": profile,
         "barriers": barriers, "background": background,
         "settings": overrides,

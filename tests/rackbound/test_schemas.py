@@ -146,6 +146,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("simulate", HGX, "all_reduce", "--bytes", "1GB", "--algorithm", "best", "--no-barriers"),
         ("simulate", "mi300x-8", "send", "--bytes", "1 MiB", "--routing", "hash", "--queue-pairs", "2", "--seed", "3"),
         ("simulate", HGX, "all_to_all", "--bytes", "0B", "--ranks", "4"),
+        ("simulate", HGX, "moe_dispatch", "--tokens", "9", "--hidden", "7", "--top-k", "2", "--experts", "16"),
     ],
     "validate/1": [
         ("validate", str(DATA / "measured-few.csv")),

@@ -99,3 +99,14 @@ def test_faults_are_told_at_once(tmp_path: Path) -> None:
         assert says in found.err
     found = run("simulate", "hgx-h100-8", "all_to_all")
     assert "all_to_all needs a size" in found.err
+
+
+def test_tokens_of_an_expert_layer() -> None:
+    layer = ("moe_combine", "--tokens", "9", "--hidden", "64", "--top-k", "2", "--experts", "16", "--domains", "2")
+    found = json.loads(run("simulate", "mi300x-8", *layer, "--copies", "per_domain", "--json").out)
+    told = json.loads(run("cost", "mi300x-8", *layer, "--copies", "per_domain", "--json").out)
+    assert found["results"]["algorithm"] == "per_domain"
+    assert found["inputs"]["moe"] == told["inputs"]["moe"]
+    assert found["results"]["n_bytes"] == told["results"]["n_bytes"]
+    assert found["results"]["seconds"] >= told["results"]["seconds"] * (1 - 1e-9)
+    assert "--tokens, --hidden" in run("simulate", "mi300x-8", "moe_combine").err
