@@ -103,6 +103,22 @@ def test_both_classes_overlap_almost_as_a_maximum() -> None:
     assert max(up, out) < both < 1.1 * max(up, out) < up + out
 
 
+def test_sums_of_a_node_are_ready_before_they_leave_it() -> None:
+    """Wires of 3 and 4 ms and nothing else: out in the larger, back in the sum at order 1 and in 5 ms at order 2."""
+    none = dict.fromkeys(load_profile("deepep-normal").constants, 0.0)
+    plain = dict.fromkeys((name for name in none if "efficiency" in name or "combine" in name or "norm" in name), 1.0)
+    constants = {**none, **plain, "scale_out.overlap": 500.0, "token.overlap": 1.0}
+    one = np.ones(1)
+    row = Features(
+        ranks=8 * one, domains=2 * one, hosts=2 * one, rounds=one, n_bytes=0 * one, bandwidth=450e9 * one,
+        up=3e-3 * one, out=4e-3 * one, nvls=np.inf * one, exchange=one < 0, combine=one < 0, tokens=0 * one,
+    )  # fmt: skip
+    assert LAWS["expert"](constants, row)[0] == pytest.approx(4e-3)
+    for order, seconds in ((1.0, 7e-3), (2.0, 5e-3)):
+        back = LAWS["expert"]({**constants, "scale_out.combine_overlap": order}, replace(row, combine=one > 0))
+        assert back[0] == pytest.approx(seconds)
+
+
 def test_a_cost_says_whose_prediction_it_is_and_its_band() -> None:
     profile = load_profile("nccl-hopper")
     found = collectives.cost(HGX, "all_reduce", 1e9, profile="nccl-hopper")
