@@ -21,6 +21,7 @@ WHERE = {
     "simulate": ("simulate", HGX, "all_reduce", "--bytes", "1 MiB"),
     "failures": ("failures", HGX, "--domains", "1"),
     "step": ("step", HGX, *MIXTRAL, "--batch-per-gpu", "8"),
+    "evaluate": ("evaluate", HGX, *MIXTRAL, "--batch-per-gpu", "8", "--domains", "1"),
     "bound": ("bound", HGX, *MIXTRAL, "--batch-per-gpu", "8"),
     "bound --failures": ("bound", HGX, *MIXTRAL, "--batch-per-gpu", "8", "--domains", "1", "--failures"),
     "place": ("place", HGX, *MIXTRAL),
