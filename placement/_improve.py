@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -12,11 +14,13 @@ from numpy.typing import NDArray
 
 from collectives import Profile
 from placement._across import place_across
+from placement._link_times import LinkTimes, link_times
 from placement._loads import ExpertLoads
 from placement._migration import Migration, migrate
 from placement._place import place
+from placement._place_by import place_by
 from placement._plan_cost import PlanCost, cost_plan, sources_of
-from placement._rules import Gpus
+from placement._rules import Gpus, Rules
 from placement._start import even_slots
 from placement._widths import software_of
 from serving import Layout, Model, PlacementPlan, Workload
@@ -80,6 +84,9 @@ def improve(
     replicas: int = 0,
     sharing: str = "equal",
     balance: float = 1.01,
+    objective: str | Sequence[str] | Mapping[str, float] | None = None,
+    enough: Mapping[str, float] | None = None,
+    rules: Rules | None = None,
     current: PlacementPlan | None = None,
     routing: str | Routes = "ecmp",
     profile: str | os.PathLike[str] | Profile = "ideal",
@@ -103,6 +110,11 @@ def improve(
     balance : float, optional
         Over several domains: heaviest GPU over the mean; a layer in which that is not had gets the
         next of 1.02, 1.05, ...
+    objective, enough : optional
+        As `place_by`, which is then asked. By default a level placement within one domain; over several
+        few bytes between them at that balance.
+    rules : Rules, optional
+        What every layer keeps to; `place_by` is then asked too.
     current : PlacementPlan, optional
         What runs now, on as many GPUs; by default experts in order.
     routing, profile
@@ -111,7 +123,8 @@ def improve(
     Raises
     ------
     InputError
-        Loads of another model, a current plan of other GPUs, what `place` and `place_across` refuse.
+        Loads of another model, a current plan of other GPUs, rules that nothing keeps to, what `place`,
+        `place_across` and `place_by` refuse.
 
     Examples
     --------
@@ -139,10 +152,22 @@ def improve(
         raise InputError(Fault("current", repr(current), rule, f"Give ep {current.ep}, or leave it out."))
     ways: dict[str, Any] = {"routing": routes, "profile": software_of(profile)}
     before = cost_plan(routes.fabric, model, workload, current, loads, **ways)
-    plan, status, reached = _placed(loads, domain, model, replicas, sharing, balance)
+    if objective is None and rules is None and not enough:
+        plan, status, reached = _placed(loads, domain, model, replicas, sharing, balance)
+    else:
+        asked = _Objectives(objective, dict(enough or {}), rules, balance, sharing)
+        times = partial(link_times, routes.fabric, model, workload, ep=len(ranks), routing=routes)
+        host = routes.fabric.host[routes.fabric.ranks][ranks]
+        gpus = Gpus(
+            even_slots(model.n_experts + replicas, len(ranks)), domain=domain,
+            host=np.where(host >= 0, host, len(host) + np.arange(len(host))),
+        )  # fmt: skip
+        plan, status = _placed_by(asked, loads, gpus, model, replicas, current, times)
+        reached = None
     whole = routes.fabric if len(ranks) == routes.fabric.n_ranks else None
     slots = Gpus(np.bincount(plan.slot_rank[0], minlength=plan.ep), domain=domain)
-    moves = migrate(before.plan, plan, model.expert_bytes, gpus=slots, graph=whole)
+    fixed = "busiest_link" in (objective or ()) or bool(rules and rules.given)
+    moves = migrate(before.plan, plan, model.expert_bytes, gpus=slots, rename=not fixed, graph=whole)
     after = cost_plan(routes.fabric, model, workload, moves.plan, loads, **ways)
     several = (
         f"as it came from {len(np.unique(domain))} domains" if loads.sources is not None else "alike from all GPUs"
@@ -167,6 +192,34 @@ def _placed(
     if across.plan is not None:
         return _of_model(across.plan, layer.ravel(), stage), across.status, float(across.layer_balance.max())
     raise InputError(Fault("loads", loads.kind, across.status, "Place more replicas."))
+
+
+@dataclass(frozen=True)
+class _Objectives:
+    """What `place_by` is asked for."""
+
+    objective: str | Sequence[str] | Mapping[str, float] | None
+    enough: dict[str, float]
+    rules: Rules | None
+    balance: float
+    sharing: str
+
+
+def _placed_by(
+    asked: _Objectives, loads: ExpertLoads, gpus: Gpus, model: Model, replicas: int,
+    current: PlacementPlan, times: Callable[[], LinkTimes],
+) -> tuple[PlacementPlan, str]:  # fmt: skip
+    several = bool(gpus.domain.any())
+    objective = asked.objective or (("heaviest_gpu", "crossing") if several else "heaviest_gpu")
+    enough = {"heaviest_gpu": asked.balance} | asked.enough if several else asked.enough
+    found = place_by(
+        sources_of(loads, gpus.domain), gpus, objective, replicas=replicas, enough=enough, rules=asked.rules,
+        sharing="weighted" if several else asked.sharing, current=current if "moved" in objective else None,
+        links=times() if "busiest_link" in objective else None,
+    )  # fmt: skip
+    if found.plan is None:
+        raise InputError(Fault("rules", "given", found.binding, "Loosen it, or place more replicas."))
+    return _of_model(found.plan, slice(None), np.zeros(model.layers, dtype=np.intp)), found.status
 
 
 def _of_model(plan: PlacementPlan, rows: Any, stage: NDArray[np.intp]) -> PlacementPlan:

@@ -165,6 +165,8 @@ def _unknown(data: Any, file: str) -> Fault:
 
 def _checked(kind: str, values: Any, layers: tuple[int, ...] | None, by_source: bool, file: str) -> ExpertLoads:
     try:
+        if _has_truth(values):
+            raise TypeError
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(Fault("loads", kind, "must be numbers, a row for each layer", "Correct it.", file)) from None
@@ -186,6 +188,13 @@ def _checked(kind: str, values: Any, layers: tuple[int, ...] | None, by_source: 
     notes += [f"{empty} of {len(whole)} layers have no tokens: they count as uniform"] if empty else []
     history = found if found.ndim == 3 and not by_source else None
     return ExpertLoads(whole, history, found.swapaxes(0, 1) if by_source else None, layers, kind, tuple(notes))
+
+
+def _has_truth(values: Any) -> bool:
+    """Whether true or false stands among numbers."""
+    if isinstance(values, list | tuple):
+        return any(map(_has_truth, values))
+    return isinstance(values, bool | np.bool_) or (isinstance(values, np.ndarray) and values.dtype == bool)
 
 
 # --- kinds -----------------------------------------------------------------------------------------------------------
@@ -284,6 +293,9 @@ def _csv(data: Any) -> Found | None:
 
 
 def _table(rows: list[tuple[int, int, float]]) -> Found:
+    for layer, expert, _ in rows:
+        if layer < 0 or expert < 0:
+            raise InputError(Fault("expert", f"{expert} of layer {layer}", "is below zero", "Count both from 0."))
     layers = sorted({layer for layer, *_ in rows})
     found = np.zeros((len(layers), _experts(max(expert for _, expert, _ in rows) + 1)))
     for layer, expert, count in rows:

@@ -66,6 +66,7 @@ def migrate(
     expert_bytes: float,
     *,
     gpus: Gpus | None = None,
+    rename: bool = True,
     graph: nx.Graph[str] | Fabric | None = None,
 ) -> Migration:
     """Return what moves between two placements, each copy from a GPU that has it.
@@ -78,6 +79,8 @@ def migrate(
         Weights of an expert [bytes].
     gpus : Gpus, optional
         Their domains: GPUs take each other's names within one only. One by default.
+    rename : bool, optional
+        Whether GPUs of a domain may take each other's names at all: not where the plan is for these very GPUs.
     graph : networkx.Graph or Fabric, optional
         To tell how long it takes.
 
@@ -107,14 +110,14 @@ def migrate(
     traffic, rank = np.zeros((before.ep, before.ep)), after.slot_rank.copy()
     for layer in range(len(rank)):
         had, has = (_holds(plan, layer, n) for plan in (before, after))
-        name = _names(had, has, domain)
+        name = _names(had, has, domain) if rename else np.arange(len(had))
         rank[layer] = name[after.slot_rank[layer]]
         _send(had, has[np.argsort(name)], domain, traffic, expert_bytes)
     off = traffic.sum()
     across = traffic[domain[:, None] != domain].sum()
     found = None if graph is None or not off else cost(graph, "all_to_all_v", traffic)
     return Migration(
-        replace(after, slot_rank=rank), round(off / expert_bytes), float(off), float(across), traffic,
+        replace(after, slot_rank=rank, loads=None), round(off / expert_bytes), float(off), float(across), traffic,
         None if graph is None else found.seconds if found else 0.0, str(found.bottleneck) if found else "nothing",
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from collectives import Cost, Profile, cost, plain
 from placement._flows import flows_to_slots, gpus_of
 from placement._loads import ExpertLoads
 from placement._widths import software_of
-from serving import Layout, Model, PlacementPlan, Step, Workload, dtype_bytes, step
+from serving import Layout, Model, PlacementPlan, PlanLoads, Step, Workload, dtype_bytes, step
 from topo import Fabric, Fault, InputError, Routes, route
 from topo.units import format_quantity
 
@@ -153,14 +153,19 @@ def cost_plan(
     )
     wires = _Wires(routes, ranks, domain, model, workload, software)
     seconds = wires.seconds(to_gpu)
-    total, hot_link, hot = wires.hot(to_gpu.sum(axis=0))
+    total, carried = wires.carried(to_gpu.sum(axis=0))
+    busy = carried / routes.fabric.bandwidth
+    hot, used = int(np.argmax(busy)), np.flatnonzero(carried)
     local = sum(part.seconds for part in found.parts if part.name not in ("dispatch", "combine"))
     load = to_gpu.sum(axis=1) * plan.ep
     heaviest = load.max(axis=1)
+    links = tuple(routes.fabric.link_label(int(link)) for link in used)
+    plan = replace(plan, loads=PlanLoads(load, links, carried[used]))
     return PlanCost(
         plan=plan, gpu_load=load, expert_load=whole, heaviest=float(heaviest.mean()), worst=float(heaviest.max()),
         crossing=crossing, crossing_bytes=float(crossing.sum() * wires.copies * wires.token_bytes.sum()),
-        hot_link=hot_link, hot_seconds=hot, wire_seconds=seconds, step_seconds=local + seconds, traffic=total,
+        hot_link=routes.fabric.link_label(hot), hot_seconds=float(busy[hot]), wire_seconds=seconds,
+        step_seconds=local + seconds, traffic=total,
         step=found, domain=domain,
     )  # fmt: skip
 
@@ -200,13 +205,10 @@ class _Wires:
         both = (cost.seconds for row in rows for cost in self._costs(row))
         return float(np.add.reduceat(np.fromiter(both, float), np.arange(0, 2 * len(rows), 2)) @ count)
 
-    def hot(self, to_gpu: Floats) -> tuple[Cost, str, float]:
-        """Return the cost of all dispatches as one, and the busiest link of dispatch and combine, with its time [s]."""
-        fabric = self.routes.fabric
+    def carried(self, to_gpu: Floats) -> tuple[Cost, Floats]:
+        """Return the cost of all dispatches as one, and what every link carries of them and the combines [bytes]."""
         there, back = self._costs(to_gpu)
-        time = (there.loads + back.loads) / fabric.bandwidth
-        link = int(np.argmax(time))
-        return there, fabric.link_label(link), float(time[link])
+        return there, there.loads + back.loads
 
     def _costs(self, to_gpu: Floats) -> tuple[Cost, Cost]:
         size = np.bincount(self.domain)

@@ -145,17 +145,31 @@ def place(
     model: ModelName,
     ep: Annotated[int | None, typer.Option(help="GPUs the experts are spread over.  [default: one domain]")] = None,
     pp: Annotated[int | None, typer.Option(help="Pipeline stages.  [default: the fewest that fit]")] = None,
-    loads: Annotated[
-        str | None, typer.Option(help="JSON file of expert loads: one list, or one per MoE layer.")
-    ] = None,
     batch_per_gpu: BatchPerGpu = None,
     batch: Batch = None,
     context: Context = CONTEXT,
     domains: OneDomain = None,
     time_limit: Annotated[str | None, typer.Option(help="For the exact solver, per layer, with its unit.")] = None,
     load: Annotated[
-        str | None, typer.Option(help="What an engine recorded, as EPLB, SGLang, vLLM or TensorRT-LLM: compares.")
+        str | None,
+        typer.Option(
+            "--load",
+            "--loads",
+            help="Expert loads: what EPLB, SGLang, vLLM or TensorRT-LLM recorded, or JSON lists. Compares, but for "
+            "--pp or --time-limit, which take lists.",
+        ),
     ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="heaviest_gpu, crossing, busiest_link, moved; several in turn, a,b, or weighed, a=1,b=0.5.  "
+            "[default: level in a domain; over several few bytes between them]"
+        ),
+    ] = None,
+    enough: Annotated[
+        str | None, typer.Option(help="Values from which on the next objective counts, as heaviest_gpu=1.02.")
+    ] = None,
+    rules: Annotated[str | None, typer.Option(help="TOML or JSON file with pin, forbid, together, apart.")] = None,
     replicas: Annotated[int | None, typer.Option(help="Spare copies of experts in every layer.")] = None,
     sharing: Annotated[
         str | None, typer.Option(help="Within a domain: copies get equal parts, or weighted.  [default: equal]")
@@ -179,11 +193,12 @@ def place(
 ) -> None:
     """Place layers on stages and experts on GPUs, with a proven bound; for recorded loads beside what is now."""
     comparing = {
-        "load": load, "replicas": replicas, "sharing": sharing, "balance": balance, "current": current, "save": save,
-        "format": format, "out": out,
+        "replicas": replicas, "sharing": sharing, "balance": balance, "objective": objective, "enough": enough,
+        "rules": rules, "current": current, "save": save, "format": format, "out": out,
     }  # fmt: skip
-    if explain or any(value is not None for value in comparing.values()):
-        asked = comparing | {"ep": ep, "pp": pp, "explain": explain, "loads": loads, "time_limit": time_limit}
+    alone = pp is not None or time_limit is not None
+    if explain or any(value is not None for value in comparing.values()) or (load is not None and not alone):
+        asked = {"load": load} | comparing | {"ep": ep, "pp": pp, "explain": explain, "time_limit": time_limit}
         asked |= {"profile": profile}
         _place_command.place_load(
             design,
@@ -206,7 +221,7 @@ def place(
         lambda: workload_of(context, batch, batch_per_gpu),
         lambda: load_model(model, assumptions_of(assume)),
         lambda: fabric_of(design, domains, 1, overrides_of(settings)),
-        lambda: read_loads(loads),
+        lambda: read_loads(load),
         lambda: None if time_limit is None else parse_quantity(time_limit, "seconds", place="--time-limit"),
     )
     layout = None
@@ -218,7 +233,7 @@ def place(
     if as_json:
         inputs = {
             "design": design, "model": model, "assume": assumptions_of(assume), "ep": ep, "pp": pp,
-            "loads": loads, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
+            "loads": load, "batch": batch, "batch_per_gpu": work.batch_per_gpu, "context": context,
             "domains": len(fabric.domain_sizes), "time_limit": limit, "profile": profile,
             "settings": overrides_of(settings),
         }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from placement import PLAN_FORMATS, Improvement, improve, read_loads, read_plan, write_plan
+from placement import PLAN_FORMATS, Improvement, improve, read_loads, read_plan, read_rules, write_plan
 from placement import ExpertLoads as Loads
 from rackbound._graphs import fabric_of
 from rackbound._options import workload_of
@@ -23,7 +23,7 @@ __all__ = ["place_load"]
 
 _USUAL = {"replicas": 0, "sharing": "equal", "balance": 1.01, "format": "plan"}
 #: What `rackbound place` takes without a comparison alone, and what to give instead.
-_OTHERS = {"loads": "Give --load.", "time_limit": "Leave it out."}
+_OTHERS = {"time_limit": "Leave it out."}
 #: Rows of --explain.
 _LAYERS, _EXPERTS = 5, 8
 
@@ -42,11 +42,17 @@ def place_load(
         lambda: require_folder(asked["out"]) if asked["out"] is not None else None,
     )
     loads, current = _loads(asked["load"], model), None
+    objective, enough, rules = together(
+        partial(_objective, asked["objective"]),
+        lambda: _numbers(asked["enough"], "--enough"),
+        lambda: None if asked["rules"] is None else read_rules(asked["rules"], model=model),
+    )
     if asked["current"] is not None:
         current = read_plan(asked["current"], gpus=_gpus(asked["current"], asked["ep"] or fabric.n_ranks), model=model)
     found = improve(
         fabric, model, workload, loads, ep=asked["ep"], replicas=asked["replicas"], sharing=asked["sharing"],
-        balance=asked["balance"], current=current, profile=asked["profile"],
+        balance=asked["balance"], objective=objective, enough=enough, rules=rules, current=current,
+        profile=asked["profile"],
     )  # fmt: skip
     said = [*found.after.step.assumptions, *found.notes]
     if asked["save"] is not None:
@@ -84,6 +90,27 @@ def _require_known(asked: dict[str, Any]) -> None:
         faults.append(Fault("--save", asked["save"], "lies in no folder", "Make the folder first."))
     if faults:
         raise InputError(*faults)
+
+
+def _objective(text: str | None) -> str | tuple[str, ...] | dict[str, float] | None:
+    """Return the objectives of --objective: names in turn, or weights."""
+    if text is None:
+        return None
+    return _numbers(text, "--objective") if "=" in text else tuple(part.strip() for part in text.split(","))
+
+
+def _numbers(text: str | None, place: str) -> dict[str, float] | None:
+    """Return names and their numbers, as heaviest_gpu=1.02,crossing=0.2."""
+    if text is None:
+        return None
+    parts = [part.partition("=") for part in text.split(",")]
+    try:
+        found = {name.strip(): float(value) for name, _, value in parts}
+    except ValueError:
+        raise InputError(Fault(place, text, "must be names with numbers", "Write heaviest_gpu=1.02.")) from None
+    if len(found) < len(parts):
+        raise InputError(Fault(place, text, "gives a name twice", "Give each once."))
+    return found
 
 
 def _loads(path: str | None, model: Model) -> Loads:

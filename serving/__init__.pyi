@@ -28,6 +28,7 @@ from ._operations import kv_bytes as kv_bytes
 from ._operations import local_parts as local_parts
 from ._operations import resident_bytes as resident_bytes
 from ._plan import PlacementPlan as PlacementPlan
+from ._plan import PlanLoads as PlanLoads
 from ._plan import require_records as require_records
 from ._pools import Pool as Pool
 from ._reading import load_model as load_model

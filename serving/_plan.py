@@ -14,13 +14,42 @@ from serving._model import Model
 from serving._workload import Workload
 from topo import Fault, InputError
 
-__all__ = ["PlacementPlan", "plan_for", "require_plan", "require_records"]
+__all__ = ["PlacementPlan", "PlanLoads", "plan_for", "require_plan", "require_records"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-#: What a saved plan says it is.
-SCHEMA = "placement-plan/1"
+#: What a saved plan says it is, and what else is read: the first version holds no loads.
+SCHEMA, _OLDER = "placement-plan/2", ("placement-plan/1",)
+
+
+@dataclass(frozen=True, eq=False)
+class PlanLoads:
+    """What a plan loads, as `placement.cost_plan` has costed it.
+
+    Attributes
+    ----------
+    gpu : (MoE layers, ep) float
+        Tokens of every GPU over the layer's mean: 1 is level.
+    links : tuple of str
+        Directed links that carry any of a step's dispatches and combines, "from -> to".
+    link_bytes : (links,) float
+        What they carry in one step, all layers [bytes].
+    """
+
+    gpu: Floats
+    links: tuple[str, ...]
+    link_bytes: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {"gpu": self.gpu.tolist(), "link_bytes": dict(zip(self.links, self.link_bytes.tolist(), strict=True))}
+
+    @classmethod
+    def from_dict(cls, loads: dict[str, Any]) -> PlanLoads:
+        """Return what `to_dict` wrote."""
+        named = {str(name): float(value) for name, value in loads["link_bytes"].items()}
+        return cls(np.array(loads["gpu"], dtype=np.float64), tuple(named), np.array([*named.values()]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +68,8 @@ class PlacementPlan:
         The layout the plan is for.
     slot_share : (MoE layers, slots) float, optional
         Part of its expert's tokens that a slot gets; without it copies share equally.
+    loads : PlanLoads, optional
+        What GPUs and links carry, if the plan was costed.
     """
 
     slot_expert: Ints
@@ -47,6 +78,7 @@ class PlacementPlan:
     ep: int
     pp: int
     slot_share: Floats | None = None
+    loads: PlanLoads | None = None
 
     def __repr__(self) -> str:
         layers, slots = self.slot_expert.shape
@@ -111,6 +143,7 @@ class PlacementPlan:
             "schema": SCHEMA, "ep": self.ep, "pp": self.pp, "slot_expert": self.slot_expert.tolist(),
             "slot_rank": self.slot_rank.tolist(), "layer_stage": self.layer_stage.tolist(),
             "slot_share": None if self.slot_share is None else self.slot_share.tolist(),
+            "loads": None if self.loads is None else self.loads.to_dict(),
         }  # fmt: skip
 
     @classmethod
@@ -129,18 +162,22 @@ class PlacementPlan:
         [[2.0, 2.0, 2.0, 2.0], [2.0, 2.0, 2.0, 2.0]]
         """
         schema = plan.get("schema") if isinstance(plan, dict) else None
-        if schema != SCHEMA:
+        if schema not in (SCHEMA, *_OLDER):
             raise InputError(Fault("plan.schema", schema, f"must be {SCHEMA!r}", "Save the plan with this version."))
         try:
             expert, rank, stage = (
                 np.array(plan[name], dtype=np.intp) for name in ("slot_expert", "slot_rank", "layer_stage")
             )
             share = None if plan["slot_share"] is None else np.array(plan["slot_share"], dtype=np.float64)
-            found = cls(expert, rank, stage, int(plan["ep"]), int(plan["pp"]), share)
-        except (KeyError, TypeError, ValueError) as error:
+            loads = None if plan.get("loads") is None else PlanLoads.from_dict(plan["loads"])
+            found = cls(expert, rank, stage, int(plan["ep"]), int(plan["pp"]), share, loads)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(Fault("plan", str(error), "is not what was saved", "Save the plan again.")) from None
         if expert.ndim != 2 or expert.shape != rank.shape or (share is not None and share.shape != rank.shape):
             raise InputError(Fault("plan", expert.shape, "has slots of unequal shapes", "Save the plan again."))
+        if loads is not None and loads.gpu.shape != (len(expert), found.ep):
+            rule = f"are not of {len(expert)} layers on {found.ep} GPUs"
+            raise InputError(Fault("plan.loads", loads.gpu.shape, rule, "Save the plan again."))
         return found
 
     @classmethod

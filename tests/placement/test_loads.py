@@ -173,3 +173,17 @@ def test_folders_and_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_copies_of_an_expert_are_added_up() -> None:
     assert logical([[[1, 2, 4]], [[8, 16, 32]]], [[1, 0, 1]]).tolist() == [[[2, 5]], [[16, 40]]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", "[true, 1, 1]"), ("b.json", '{"weight": [[1, 2], [false, 3]]}'),
+        ("c.csv", "layer_id,expert_id,count\n0,0,3\n0,-1,5\n"), ("d.csv", "layer_id,expert_id,count\n-1,0,3\n"),
+    ],
+)  # fmt: skip
+def test_truths_and_numbers_below_zero_are_refused(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InputError):
+        read_loads(path)

@@ -109,3 +109,25 @@ def test_refused() -> None:
         cost_plan(BOXES, MIXTRAL, WORK, replace(in_order(), pp=2), loads)
     with pytest.raises(InputError, match="has 8"):
         cost_plan(BOXES, MIXTRAL, WORK, in_order(), recorded(np.ones((2, 9))))
+
+
+def test_a_costed_plan_holds_the_loads_of_gpus_and_links() -> None:
+    """Saved and read back; the busiest link's bytes over its bandwidth are the plan's hot seconds."""
+    found = cost_plan(BOXES, MIXTRAL, WORK, in_order(), recorded(np.array([[8.0, 7, 6, 5, 4, 3, 2, 1]] * 2)))
+    loads = found.plan.loads
+    assert loads is not None
+    assert loads.gpu == pytest.approx(found.gpu_load)
+    carried = dict(zip(loads.links, loads.link_bytes, strict=True))
+    assert carried[found.hot_link] / 50e9 == pytest.approx(found.hot_seconds)
+    # Every copy that crosses goes over a NIC and back over the other's: counted once out of each.
+    out = sum(n_bytes for link, n_bytes in carried.items() if link.split(" -> ")[1].startswith("leaf"))
+    assert out == pytest.approx(found.crossing_bytes)
+    again = PlacementPlan.from_dict(found.plan.to_dict()).loads
+    assert again is not None
+    assert again.links == loads.links
+    assert again.link_bytes.tolist() == loads.link_bytes.tolist()
+    older = found.plan.to_dict() | {"schema": "placement-plan/1"}
+    del older["loads"]
+    assert PlacementPlan.from_dict(older).loads is None
+    with pytest.raises(InputError, match="loads"):
+        PlacementPlan.from_dict(found.plan.to_dict() | {"loads": {"gpu": [[1.0]], "link_bytes": {}}})

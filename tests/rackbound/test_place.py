@@ -66,10 +66,80 @@ def test_all_that_is_wrong_is_said_at_once(recording: Path, tmp_path: Path) -> N
     assert done.code == 2
     for part in ("hgx-h100-8", "--pp = 2", "--save", "--format = 'trtllm'"):
         assert part in done.err
-    other = run("place", "hgx-h100-8", *MODEL, "--loads", recording, "--format", "ascend", "--balance", "1")
-    for part in ("--loads", "Give --load", "needs a file to write"):
+    other = run("place", "hgx-h100-8", *MODEL, "--loads", recording, "--format", "ascend", "--time-limit", "1s")
+    for part in ("--time-limit", "is for plans without a comparison", "needs a file to write"):
         assert part in other.err
     assert "balance = 1.0" in run("place", "hgx-h100-8", *MODEL, "--load", recording, "--balance", "1").err
     none = run("place", "hgx-h100-8", *MODEL, "--load", tmp_path / "none.json")
     assert (none.code, none.out) == (2, "")
     assert "is not there" in none.err
+
+
+def test_loads_are_the_same_option(recording: Path) -> None:
+    one, two = (run("place", "hgx-h100-8", *MODEL, name, recording, "--json").answer for name in ("--load", "--loads"))
+    assert one == two
+    assert one["schema"] == "place-load/1"
+
+
+def test_objectives_in_turn_by_weight_and_enough(recording: Path) -> None:
+    words = ("place", "hgx-h100-8", "--domains", "2", *MODEL, "--load", recording, "--replicas", "8", "--json")
+    plain = run(*words, "--balance", "3.5").answer["results"]["after"]
+    link = run(*words, "--objective", "busiest_link").answer["results"]
+    assert link["after"]["hot_seconds"] <= plain["hot_seconds"] * (1 + 1e-9)
+    assert link["status"].startswith("feasible: busiest_link ")
+    still = run(*words, "--objective", "heaviest_gpu,moved", "--enough", "heaviest_gpu=100").answer["results"]
+    assert still["migration"]["copies"] == 32 * 8  # the spare copies alone
+    both = run(*words, "--objective", "heaviest_gpu=1,crossing=1").answer["results"]["after"]
+    summed = [one["heaviest"] + sum(one["crossing"]) / 32 for one in (both, link["after"])]
+    assert summed[0] <= summed[1] + 1e-9
+
+
+def test_rules_from_a_file(recording: Path, tmp_path: Path) -> None:
+    """Copies in both boxes, one expert pinned: kept to in every layer of the plan that is saved."""
+    rules, saved = tmp_path / "rules.toml", tmp_path / "plan.json"
+    rules.write_text('apart = "domain"\n[pin]\n3 = 9\n[forbid]\n0 = [0, 8]\n')
+    words = ("place", "hgx-h100-8", "--domains", "2", *MODEL, "--load", recording, "--rules", rules)
+    done = run(*words, "--replicas", "8", "--save", saved)
+    assert done.code == 0
+    plan = read_plan(saved)
+    for expert, rank in zip(plan.slot_expert, plan.slot_rank, strict=True):
+        assert all(set((rank[expert == e] // 8).tolist()) == {0, 1} for e in range(8))
+        assert 9 in rank[expert == 3]
+        assert not {0, 8} & set(rank[expert == 0].tolist())
+    few = run(*words)
+    assert (few.code, few.out) == (2, "")
+    assert "rules.apart needs two copies of each of the 8 experts, and 8 are fewer" in " ".join(few.err.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("apart = 'rack'", "apart = 'rack': is not known"), ("pin = [3]", "pin = [3]: must be a table"),
+        ("[forbid]\n0 = 3", "must be a table of expert = [GPU, GPU]"), ("together = [0, 1]", "list of lists"),
+        ("pins = 3", "pins = 'given': is no rule"), ("together = 'groups'", "has no groups of its own"),
+        ("apart =", "is no TOML or JSON"), ("[pin]\n99 = 0", "is not one of 0 to 7"),
+    ],
+)  # fmt: skip
+def test_bad_rules_are_refused(text: str, says: str, recording: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(text)
+    done = run("place", "hgx-h100-8", *MODEL, "--load", recording, "--replicas", "8", "--rules", rules)
+    assert (done.code, done.out) == (2, "")
+    assert says in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--objective", "fastest"), "objective = 'fastest': is not known"),
+        (("--objective", "crossing,crossing"), "must name one or more, each once"),
+        (("--objective", "crossing=much"), "must be names with numbers"),
+        (("--enough", "crossing"), "must be names with numbers"),
+        (("--enough", "crossing=1,crossing=2"), "gives a name twice"),
+        (("--enough", "speed=2"), "enough = 'speed': is not known"),
+    ],
+)
+def test_bad_objectives_are_refused(words: tuple[str, ...], says: str, recording: Path) -> None:
+    done = run("place", "hgx-h100-8", *MODEL, "--load", recording, *words)
+    assert (done.code, done.out) == (2, "")
+    assert says in " ".join(done.err.split())

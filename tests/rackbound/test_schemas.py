@@ -86,6 +86,8 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "place-load/1": [
         ("place", HGX, *MIXTRAL, "--replicas", "8"), ("place", HGX, *MIXTRAL, "--ep", "4", "--explain"),
         ("place", HGX, *MIXTRAL, "--domains", "2", "--replicas", "8", "--balance", "1.3"),
+        ("place", HGX, *MIXTRAL, "--domains", "2", "--replicas", "8", "--objective", "busiest_link,heaviest_gpu",
+         "--enough", "busiest_link=1"),
     ],
     "design-list/1": [("design", "list")],
     "design-show/1": [
@@ -194,7 +196,7 @@ def test_a_graph_file(tmp_path: Path) -> None:
 def test_loads_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "loads.json"
     path.write_text(json.dumps([8, 4, 2, 1, 1, 1, 1, 1]))
-    answer = run("place", HGX, *MIXTRAL, "--ep", "4", "--batch", "8", "--loads", path, "--json").answer
+    answer = run("place", HGX, *MIXTRAL, "--ep", "4", "--pp", "1", "--batch", "8", "--loads", path, "--json").answer
     assert complaints(answer) == []
     assert answer["results"]["status"] == "optimal"
     assert answer["results"]["objective"] == pytest.approx(9 / (19 / 4))  # 8 + 1 on a GPU of two slots, mean 19 / 4

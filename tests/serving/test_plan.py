@@ -52,8 +52,9 @@ def test_a_plan_is_plain_json() -> None:
     plan = PlacementPlan.contiguous(4, (False, True), Layout(2, pp=2))
     row = json.loads(json.dumps(plan.to_dict()))
     assert row == {
-        "schema": "placement-plan/1",
+        "schema": "placement-plan/2",
         "slot_share": None,
+        "loads": None,
         "ep": 2,
         "pp": 2,
         "slot_expert": [[0, 1, 2, 3]],
