@@ -111,7 +111,7 @@ def _refined(asked: Floats, gpus: Gpus, found: Found, balance: float, work: int,
     """Let copies change places between GPUs of all domains, then level the domains that are too heavy still."""
     n, limit = asked.shape[1], _below(balance, 1)
     place = np.unique(gpus.domain, return_inverse=True)[1]
-    layer = homes_of(asked, found.expert, gpus.speed, place, np.ones(len(place), dtype=np.int64))
+    layer = homes_of(asked, found.expert, gpus.speed, place, np.minimum(_most(asked, gpus, balance), 1)[place])
     moves = work * max(int(layer.many[:n].sum()), _FEW)
     crossing = anneal(layer, limit, float(gpus.speed.max()) * balance, moves, heat, fine)
     expert, share = layer.expert, layer.share[:, :n]
@@ -128,12 +128,12 @@ def _by_domain(asked: Floats, gpus: Gpus, copies: int, balance: float, work: int
     place = np.unique(gpus.domain, return_inverse=True)[1]
     seats = start(asked.sum(axis=0)[None], gpus.slots, gpus.speed, copies, doubled=False).expert[0]
     seats = np.where(np.arange(seats.shape[1]) < gpus.slots[:, None], seats, -1)
-    ours = [np.flatnonzero(place == d) for d in range(m)]
+    ours, most = [np.flatnonzero(place == d) for d in range(m)], _most(asked, gpus, balance)
     bins = np.full((m, max(seats[mine].size for mine in ours)), -1)
     for d, mine in enumerate(ours):
         bins[d, : seats[mine].size] = np.sort(seats[mine].ravel())[::-1]
-    able = gpus.slots > 0
-    pace, most = (np.bincount(place, weights=x, minlength=m) for x in (gpus.speed * able, able))
+    _move_out(bins, most)
+    pace = np.bincount(place, weights=gpus.speed * (gpus.slots > 0), minlength=m)
     layer = homes_of(asked, bins, np.maximum(pace, 1e-9), np.arange(m), most)
     size = float(gpus.speed.max()) * balance * piece
     crossing = anneal(layer, _below(balance, 0), size, work * max(copies, _FEW), _WARM, _FINE)
@@ -150,6 +150,25 @@ def _by_domain(asked: Floats, gpus: Gpus, copies: int, balance: float, work: int
             search(inner, _below(balance, 1), 2 * work, True)
             _write(expert, share, inner, mine, held, n)
     return Found(expert, share, crossing, float((share.sum(axis=1) / gpus.speed).max()), 0.0)
+
+
+def _most(asked: Floats, gpus: Gpus, balance: float) -> Ints:
+    """Return copies of an expert a domain may hold, by domain: none where its own tokens alone are too much."""
+    place = np.unique(gpus.domain, return_inverse=True)[1]
+    able = gpus.slots > 0
+    pace, many = (np.bincount(place, weights=x, minlength=len(asked)) for x in (gpus.speed * able, able))
+    return np.where(asked > balance * pace[:, None], 0, many[:, None]).astype(np.int64)
+
+
+def _move_out(bins: Ints, most: Ints) -> None:
+    """Exchange copies that are in domains they may not be in, for the first that may come there, in place."""
+    n = most.shape[1]
+    most = np.pad(most, ((0, 0), (0, 1)), constant_values=bins.size)
+    for d, s in np.argwhere((bins >= 0) & (np.take_along_axis(most, np.where(bins < 0, n, bins), axis=1) == 0)):
+        e = bins[d, s]
+        free = (bins >= 0) & (most[:, e] > (bins == e).sum(axis=1))[:, None] & (most[d][bins] > 0)
+        for c, t in np.argwhere(free)[:1]:
+            bins[d, s], bins[c, t] = bins[c, t], e
 
 
 def _level(expert: Ints, share: Floats, mine: Ints, gpus: Gpus, goal: float, work: int) -> None:

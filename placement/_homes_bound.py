@@ -111,6 +111,7 @@ def _cheapest(asked: Floats, price: Floats, room: Room) -> _Choice:
     whole = asked.sum(axis=0)
     big = np.ceil(whole / room.size * (1 - 1e-9)) > 1
     extra = asked * (work[None, :, None] - 1 - work[:, None, None])  # (hosts, domains, experts)
+    extra[:, asked > room.most[:, None]] = np.inf  # these tokens alone are too much for the domain
     base = whole * (1 + work[:, None])
     fixed = slot[:, None] + extra[:, :, ~big]
     joins = np.zeros((m, m, n), dtype=bool)

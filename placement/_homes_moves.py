@@ -23,7 +23,7 @@ class Homes(NamedTuple):
     `expert` is (bins, most slots), the expert in every slot. `held` and `share` are (bins, experts + 1): copies of an
     expert in a bin and its load there. `spot` is (experts + 1, bins): the bins that hold an expert, `many` of them.
     `asked` is (domains, experts + 1): tokens by where they come from, the last column zero; `whole` their sums.
-    `domain`, `speed`, `most` and `weight` are (bins,): domain, speed, copies of one expert at most, load.
+    `most` is (bins, experts + 1): copies of an expert a bin may hold; `domain`, `speed`, `weight` (load) are (bins,).
     """
 
     expert: Ints
@@ -98,7 +98,7 @@ def fill(a: Homes, e: int, d: int, load: float, size: float) -> None:
             pace, filled, highest = 0.0, load, -np.inf
             for k in range(a.many[e]):
                 b = a.spot[e, k]
-                if (d < 0 or a.domain[b] == d) and a.weight[b] < top * a.speed[b] and room(a, e, b, size) > 0:
+                if (d < 0 or a.domain[b] == d) and a.weight[b] / a.speed[b] < top and room(a, e, b, size) > 0:
                     pace += a.speed[b]
                     filled += a.weight[b]
                     highest = max(highest, a.weight[b] / a.speed[b])
@@ -193,7 +193,7 @@ def change(a: Homes, b: int, s: int, f: int) -> None:
 def swap(a: Homes, b: int, s: int, c: int, t: int, aim: Aim, worse: float, kept: Floats) -> None:
     """Exchange what is in slots of two bins where that is not worse by more than `worse`."""
     e, f = a.expert[b, s], a.expert[c, t]
-    if e == f or a.held[c, e] >= a.most[c] or a.held[b, f] >= a.most[b]:
+    if e == f or a.held[c, e] >= a.most[c, e] or a.held[b, f] >= a.most[b, f]:
         return
     if a.many[e] < 2 and a.many[f] < 2 and a.held[b, e] < 2 and a.held[c, f] < 2:
         gain = a.share[b, e] - a.share[c, f]
@@ -229,7 +229,7 @@ def give(a: Homes, b: int, s: int, c: int, t: int, f: int, aim: Aim, worse: floa
     e, g = a.expert[b, s], a.expert[c, t]
     if b == c:
         c, t, g = b, s, len(a.whole) - 1
-    if f in (e, g) or g == e or a.held[c, f] >= a.most[c] or (b != c and a.held[b, g] >= a.most[b]):
+    if f in (e, g) or g == e or a.held[c, f] >= a.most[c, f] or (b != c and a.held[b, g] >= a.most[b, g]):
         return
     before = worth(a, e, f, g, b, c, aim)
     keep(a, e, kept[0])

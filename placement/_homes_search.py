@@ -37,8 +37,10 @@ def homes_of(asked: Floats, expert: Ints, speed: Floats, domain: Ints, most: Int
         Tokens by where they come from.
     expert : (bins, most slots) int
         The number of experts where a slot is empty, minus one where there is none.
-    speed, domain, most : (bins,)
-        Speed, domain, and copies of one expert at most.
+    speed, domain : (bins,)
+        Of every bin.
+    most : (bins, experts) int
+        Copies of an expert it may hold.
     """
     bins, n = len(expert), asked.shape[1]
     held = np.zeros((bins, n + 1), dtype=np.int64)
@@ -48,10 +50,11 @@ def homes_of(asked: Floats, expert: Ints, speed: Floats, domain: Ints, most: Int
     spot, count = np.zeros((n + 1, bins), dtype=np.int64), (held > 0).sum(axis=0)
     for e in range(n):
         spot[e, : count[e]] = np.flatnonzero(held[:, e])
+    most = np.pad(most.astype(np.int64), ((0, 0), (0, 1)), constant_values=1)
     padded = np.pad(asked.astype(float), ((0, 0), (0, 1)))
     return Homes(
         expert.astype(np.int64), held, np.zeros((bins, n + 1)), spot, count.astype(np.int64),
-        padded, padded.sum(axis=0), domain.astype(np.int64), speed.astype(float), most.astype(np.int64), np.zeros(bins),
+        padded, padded.sum(axis=0), domain.astype(np.int64), speed.astype(float), most, np.zeros(bins),
     )  # fmt: skip
 
 

@@ -83,6 +83,19 @@ def test_many_domains_are_level_and_bounded() -> None:
     assert found.layer_objective[0] <= 1.05
 
 
+def test_an_expert_too_hot_for_its_own_domain_is_elsewhere() -> None:
+    """2.6 of 6 GPUs' load is for expert 0 and comes from domain 0, which has two GPUs: all of it crosses."""
+    sources = np.zeros((3, 9))
+    sources[0, 0], sources[:, 1:] = 2.6, np.tile([[3.4 / 24]], (3, 8))
+    gpus = Gpus([4] * 6, domain=[0, 0, 1, 1, 2, 2])
+    found = place_across(sources, gpus, replicas=10, balance=1.05, work=200)
+    assert found.plan is not None
+    assert found.layer_objective[0] <= 1.05
+    at = gpus.domain[found.plan.slot_rank[0][found.plan.slot_expert[0] == 0]]
+    assert 0 not in at
+    assert found.crossing[0] > found.bound[0] > 2.6 / 6
+
+
 def test_layers_that_cannot_be_level_are_placed_for_a_looser_balance_and_said() -> None:
     """In the second layer one expert has nine tenths of all and one slot: 1.8 times the mean on two GPUs."""
     sources = np.array([[[5.0, 5.0], [5.0, 5.0]], [[9.0, 1.0], [9.0, 1.0]]])
