@@ -26,6 +26,8 @@ Ints = NDArray[np.int64]
 
 #: Tries for every copy.
 _WORK = 1000
+#: A looser balance is tried where it is this part of the heaviest GPU reached before.
+_NEARLY = 0.96
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,13 +133,15 @@ def place_across(
 
 
 def _layer(asked: Floats, gpus: Gpus, copies: int, balances: Sequence[float], work: int) -> tuple[Found, float]:
-    """Place a layer for the first balance, or, where a GPU is heavier, for the next that is not below it."""
-    balance = balances[0]
+    """Place a layer for the first balance; where a GPU is heavier, for looser ones that are near what was reached."""
+    balance, *looser = sorted({balances[0], *(more for more in balances if more > balances[0])})
     found = place_layer(asked, gpus, copies, balance, work)
-    looser = sorted(more for more in balances if more > balance and more >= found.heaviest)
-    if found.heaviest <= balance * (1 + 1e-9) or not looser:
-        return found, balance
-    return place_layer(asked, gpus, copies, looser[0], work, found), looser[0]
+    for more in looser:
+        if found.heaviest <= balance * (1 + 1e-9):
+            break
+        if more >= _NEARLY * found.heaviest:
+            found, balance = place_layer(asked, gpus, copies, more, work, found), more
+    return found, balance
 
 
 def plan_of(found: Sequence[Found], asked: Floats, gpus: Gpus) -> PlacementPlan:
