@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["copies_bound", "least_heaviest", "ruled_bound"]
+__all__ = ["copies_bound", "copies_within", "least_heaviest", "ruled_bound"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,8 +27,12 @@ Ints = NDArray[np.int64]
 _SLOPES = (0.6, 0.8, 1.0, 1.25, 1.6)
 #: Copies are counted one by one down to this part of the load in question, and as weightless below.
 _SMALL = 0.06
+#: The same where numbers are whole.
+_TINY = 0.005
 #: What HiGHS is asked: presolving takes longer than it saves here.
 _OPTIONS: Any = {"presolve": False}
+#: With whole numbers presolve finds most at the root.
+_WHOLE: Any = {"node_limit": 2000}
 #: Conditions added at a time, rounds of adding, and by how much one must be violated to prove anything.
 _ROWS, _ROUNDS, _PROVEN = 16, 24, 1e-5
 
@@ -92,7 +96,7 @@ def ruled_bound(load: Floats, may: NDArray[np.bool_], speed: Floats) -> float:
 
 
 def copies_bound(
-    load: Floats, copies: int, gpus: int, slots: int, floor: float, best: float, gap: float, steps: int = 5
+    load: Floats, copies: int, gpus: int, slots: int, floor: float, best: float, gap: float, steps: int = 10
 ) -> float:  # fmt: skip
     """Return a load that the heaviest of alike GPUs reaches where copies share equally.
 
@@ -147,11 +151,11 @@ class _Columns:
     size: Floats
 
 
-def _columns(load: Floats, copies: int, most: float) -> _Columns:
+def _columns(load: Floats, copies: int, most: float, small: float) -> _Columns:
     """List numbers of copies not above `most`; the last of an expert stands for more, all weightless."""
     n = len(load)
     spare = copies - n + 1
-    last = np.clip(np.maximum(np.ceil(load / (_SMALL * most)), 5), 1, spare).astype(np.int64)
+    last = np.clip(np.maximum(np.ceil(load / (small * most)), 5), 1, spare).astype(np.int64)
     many = last + (last < spare)
     expert = np.repeat(np.arange(n), many)
     number = np.arange(len(expert)) - np.repeat(np.cumsum(many) - many, many) + 1
@@ -190,16 +194,27 @@ def _rows(c: _Columns, which: _Conditions, slots: int, most: float) -> Floats:
 
 
 def _refuted(load: Floats, copies: int, gpus: int, slots: int, most: float) -> bool:
-    """Say whether no numbers of copies satisfy all conditions at a load of `most`."""
+    """Say whether no numbers of copies, whole or not, satisfy all conditions at a load of `most`."""
+    return copies_within(load, copies, gpus, slots, most, whole=False) is None
+
+
+def copies_within(
+    load: Floats, copies: int, gpus: int, slots: int, most: float, *, whole: bool = True
+) -> Ints | None:  # fmt: skip
+    """Return numbers of copies of each expert with which no condition forbids a heaviest GPU of `most`.
+
+    None if there are none: then no placement is as light. With two slots a GPU the conditions are Hall's, and
+    whole numbers that satisfy them all make pairs. Empty where it is not settled.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, vstack
 
-    c = _columns(load, copies, most)
+    c = _columns(load, copies, most, _TINY if whole else _SMALL)
     if len(np.unique(c.expert)) < len(load):
-        return True
+        return None
     conditions = _conditions(c, slots, most)
     if not len(conditions.large):
-        return False
+        return np.zeros(0, dtype=np.int64)
     many, n = len(c.expert), len(load)
     empty = gpus * slots - copies
     once = csr_array((np.ones(many), (c.expert, np.arange(many))), shape=(n, many + 2))
@@ -207,6 +222,8 @@ def _refuted(load: Floats, copies: int, gpus: int, slots: int, most: float) -> b
     cost, lower = np.zeros(many + 2), np.zeros(many + 2)
     cost[-1], lower[-1] = 1.0, -1.0
     upper = np.append(np.ones(many), [copies, gpus * slots])
+    if whole:  # nothing may be above: a program of whole numbers alone, of which HiGHS prints nothing
+        cost[-1], lower[-1], upper[-1] = 0.0, 0.0, 0.0
     chosen = np.unique(np.linspace(0, len(conditions.large) - 1, _ROWS).astype(int))
     rows = np.zeros((0, many + 2))
     for _ in range(_ROUNDS):
@@ -217,16 +234,24 @@ def _refuted(load: Floats, copies: int, gpus: int, slots: int, most: float) -> b
         low = np.concatenate([np.ones(n), [copies], np.full(len(rows), -np.inf)])
         high = np.concatenate([np.ones(n), [copies], np.full(len(rows), float(empty))])
         found: Any = milp(
-            cost, constraints=LinearConstraint(matrix, low, high), bounds=Bounds(lower, upper), options=_OPTIONS
-        )
+            cost, integrality=np.full(many + 2, int(whole)), options=_WHOLE if whole else _OPTIONS,
+            constraints=LinearConstraint(matrix, low, high), bounds=Bounds(lower, upper),
+        )  # fmt: skip
         if found.x is None or found.fun > _PROVEN:
-            return found.status == 2 or found.x is not None
+            return None if found.status == 2 or found.x is not None else np.zeros(0, dtype=np.int64)
         over = _violations(c, conditions, found.x[:-1], slots, most) - empty
         chosen = np.argsort(-over, kind="stable")[:_ROWS]
         chosen = chosen[over[chosen] > _PROVEN]
         if not len(chosen):
-            break
-    return False
+            return _filled(np.bincount(c.expert, c.copies * (found.x[:many] > 0.5), n).astype(np.int64), load, copies)
+    return np.zeros(0, dtype=np.int64)
+
+
+def _filled(count: Ints, load: Floats, copies: int) -> Ints:
+    """Give copies that the program took for weightless to the lightest experts."""
+    for _ in range(copies - int(count.sum())):
+        count[np.argmin(load / np.maximum(count, 1))] += 1
+    return count
 
 
 def _violations(c: _Columns, which: _Conditions, found: Floats, slots: int, most: float) -> Floats:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from placement._exchanges import Seats, parted
 
-__all__ = ["paired"]
+__all__ = ["paired", "seated_in_pairs"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,7 +52,7 @@ def paired(load: Floats, count: Ints, gpus: int, moves: int) -> Seats:
         rests[[more[k], fewer[k]]] = move + _REST
         if heavy[k].max() < least:
             best, least = count, heavy[k].max()
-    return _seated(load, best, gpus)
+    return seated_in_pairs(load, best, gpus)
 
 
 def _pairs(size: Floats) -> Floats:
@@ -90,7 +90,7 @@ def _sizes(load: Floats, count: Ints, more: Ints, fewer: Ints) -> Floats:
     return np.asarray(size)
 
 
-def _seated(load: Floats, count: Ints, gpus: int) -> Seats:
+def seated_in_pairs(load: Floats, count: Ints, gpus: int) -> Seats:
     """Pair copies, and part those of one expert that meet."""
     expert = np.repeat(np.arange(len(load)), count)
     rising = expert[np.argsort((load / count)[expert], kind="stable")]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives import plain
-from placement._certificates import copies_bound, least_heaviest, ruled_bound
+from placement._certificates import copies_bound, copies_within, least_heaviest, ruled_bound
 from placement._exchanges import Seats
 from placement._moves import Layer, layer_of
-from placement._pairs import paired
+from placement._pairs import paired, seated_in_pairs
 from placement._rebalance import loads_of
 from placement._rules import Allowed, Gpus, Rules, allowed, seated
 from placement._search import search
@@ -30,6 +30,10 @@ Ints = NDArray[np.int64]
 SHARINGS = ("equal", "weighted")
 #: Gap that ends the search, and what it may look at in a layer: both are deterministic, the clock is not.
 GAP, WORK = 5e-4, {"equal": 6000, "weighted": 9000}
+#: Gap at which a layer is searched once more, and how much longer.
+_WIDE, _LONGER = 0.004, 4
+#: Loads of a layer to try to refute with whole numbers of copies.
+_ROUNDS = 12
 #: Searches of a layer: what they try by chance, and their part of the work.
 _CHANCES = ((12345, 0.7), (1, 0.15), (2, 0.15))
 
@@ -90,6 +94,7 @@ def place(
     gap: float = GAP,
     work: int | None = None,
     time_limit: float | None = None,
+    exact: bool = False,
 ) -> ExpertPlacement:
     """Place experts and spare copies on GPUs so that the heaviest GPU is light.
 
@@ -116,6 +121,10 @@ def place(
         shares are weighted.
     time_limit : float, optional
         For all layers [s]. Without it the answer does not depend on the machine's speed.
+    exact : bool, optional
+        Whether to prove with whole numbers of copies what the quick proof leaves open: seconds a layer. Of
+        copies that share equally on GPUs alike; with two slots on every GPU the answer is then within `gap`
+        of the best there is.
 
     Returns
     -------
@@ -151,6 +160,8 @@ def place(
     else:
         layers = _quick(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
     found = [_solved(each, machine, copies, sharing, gap, work, until) for each in layers]
+    if exact:
+        found = [_proven(each, machine, copies, sharing, gap, until) for each in found]
     return _answer(whole, machine, [found[i] for i in layer.ravel()])
 
 
@@ -197,8 +208,9 @@ def _solved(
     if task.ruled:
         tighter = ruled_bound(load, task.layer.may[:-1], machine.speed)
         bound, why = (tighter, "the rules") if tighter > bound * (1 + 1e-9) else (bound, why)
-    alike = sharing == "equal" and not task.ruled and len(set(machine.speed)) == 1
-    if alike and (machine.slots == 2).all() and copies == 2 * len(machine.slots):
+    alike = _alike(task, machine, sharing)
+    pair = alike and bool((machine.slots == 2).all()) and copies == 2 * len(machine.slots)
+    if pair:
         seats = paired(load, task.layer.copies[:-1], len(machine.slots), work // 100)
         pairs = layer_of(load, seats.expert[0], seats.count[0], machine.slots, machine.speed)
         if pairs.share.sum(axis=1).max() < task.layer.share.sum(axis=1).max():
@@ -214,7 +226,43 @@ def _solved(
         proven = copies_bound(load, copies, len(slots), int(slots.max()), bound, best, gap)
         if proven > bound:
             bound, why = proven, "whole copies in whole slots"
+    if best > bound * (1 + _WIDE) and not (stopped or pair):
+        again, layer = _searched(task.layer, bound * (1 + 0.6 * gap), _LONGER * work, sharing == "weighted")
+        if again < best:
+            best, task = again, replace(task, layer=layer)
     return _Found(task, min(bound, best), why, stopped)
+
+
+def _alike(task: _Task, machine: Gpus, sharing: str) -> bool:
+    """Whether whole copies go to GPUs that are all the same, which is what `copies_bound` knows of."""
+    return sharing == "equal" and not task.ruled and len(set(machine.speed)) == 1
+
+
+def _proven(found: _Found, machine: Gpus, copies: int, sharing: str, gap: float, until: float | None) -> _Found:
+    """Prove with whole numbers of copies; with two slots a GPU what cannot be refuted is a better placement."""
+    slots = machine.slots[machine.slots > 0]
+    task, bound, why = found.task, found.bound, found.why
+    load, pair = task.layer.load[:-1], bool((machine.slots == 2).all()) and copies == 2 * len(slots)
+    best = float((task.layer.share.sum(axis=1) / machine.speed).max())
+    if not _alike(task, machine, sharing):
+        return found
+    low, high = bound, best
+    for _ in range(_ROUNDS):
+        if best <= bound * (1 + gap) or high <= low * (1 + gap) or (until and time.perf_counter() > until):
+            break
+        tried = high / (1 + gap) if pair or high == best else (low * high) ** 0.5
+        count = copies_within(load, copies, len(slots), int(slots.max()), tried)
+        if count is None:
+            bound, low, why = max(bound, tried), tried, "whole copies in whole slots"
+            continue
+        high = tried
+        if pair and len(count):
+            seats = seated_in_pairs(load, count, len(slots))
+            layer = layer_of(load, seats.expert[0], seats.count[0], machine.slots, machine.speed)
+            reached = float(layer.share.sum(axis=1).max())
+            if reached < best:
+                task, best, high = replace(task, layer=layer), reached, reached
+    return _Found(task, min(bound, best), why, found.stopped)
 
 
 def _searched(start: Layer, goal: float, work: int, weighted: bool) -> tuple[float, Layer]:

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placement import place
 from placement._certificates import copies_bound, least_heaviest, ruled_bound
+
+from .expert_loads import loads
 
 
 def counts(n: int, copies: int, most: int) -> list[tuple[int, ...]]:
@@ -87,3 +90,23 @@ def test_rules_raise_the_bound() -> None:
     """Three experts of 2 that may only be on one of two GPUs: 6 there."""
     may = np.array([[True, False]] * 3 + [[True, True]])
     assert ruled_bound(np.array([2.0, 2.0, 2.0, 1.0]), may, np.ones(2)) == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whole_numbers_of_copies_prove_pairs_to_be_the_best(seed: int) -> None:
+    """Five experts on four GPUs of two slots, all placements tried."""
+    load = np.exp(np.random.default_rng(seed).standard_normal(5))
+    best = best_of_all(load.tolist(), 8, 4, 2) / load.sum() * 4
+    found = place(load, 4, replicas=3, exact=True)
+    assert found.objective is not None
+    assert found.bound is not None
+    assert found.bound <= best * (1 + 1e-9)
+    assert found.objective <= best * (1 + 6e-4)
+
+
+def test_whole_numbers_prove_no_less_than_fractions() -> None:
+    load = loads(256, "lognormal0.7")[:2]
+    quick, exact = (place(load, 144, replicas=32, exact=which) for which in (False, True))
+    assert (exact.layer_bound >= quick.layer_bound - 1e-12).all()
+    assert (exact.layer_objective <= quick.layer_objective + 1e-12).all()
+    assert (exact.layer_bound <= exact.layer_objective + 1e-12).all()
