@@ -91,6 +91,7 @@ def _strip(ax: Axes, load: NDArray[np.float64], top: float) -> None:
     scale = tall / max(1.5, float(load.max()))
     ax.bar(np.arange(len(load)), -load * scale, 0.8, bottom=top + tall, color=GREY, linewidth=0)
     ax.hlines(top + tall - scale, -0.5, len(load) - 0.5, color=INK, linewidth=0.8, linestyle=(0, (3, 2)))
+    ax.text(-0.6, top + tall - scale, "mean", ha="right", va="center", fontsize=_SIZE + 1, color=GREY)
 
 
 def _cell(ax: Axes, x: float, y: float, colour: tuple[float, float, float, float], *, framed: bool) -> None:

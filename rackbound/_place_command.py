@@ -182,25 +182,34 @@ def _explain(found: Improvement) -> None:
     """Say which layers are heaviest, which experts have copies, what goes between domains and what moves."""
     before, after = found.before, found.after
     heavy = after.gpu_load.max(axis=1)
-    worst = np.argsort(-heavy, kind="stable")[:_LAYERS]
+    both = np.concatenate([before.gpu_load, after.gpu_load, after.plan.slot_expert, after.plan.slot_rank], axis=1)
+    first, alike = np.unique(both, axis=0, return_index=True, return_counts=True)[1:]
+    many = dict(zip(first.tolist(), alike.tolist(), strict=True))
+    worst = first[np.lexsort((first, -heavy[first]))][:_LAYERS]
     show_table(
         "Heaviest layers", ("MoE layer", "before", "after", "GPU", "its experts", "crosses before", "crosses after"),
-        [(str(i), f"{before.gpu_load[i].max():.4f}", f"{heavy[i]:.4f}", str(gpu := int(after.gpu_load[i].argmax())),
+        [(_layers(i, many[i]), f"{before.gpu_load[i].max():.4f}", f"{heavy[i]:.4f}",
+          str(gpu := int(after.gpu_load[i].argmax())),
           " ".join(map(str, after.plan.slot_expert[i][after.plan.slot_rank[i] == gpu])),
           f"{100 * before.crossing[i]:.3g} %", f"{100 * after.crossing[i]:.3g} %") for i in worst],
     )  # fmt: skip
     copies = after.plan.logcnt
-    spread = [(int(i), int(e)) for i, e in np.argwhere(copies > 1)]
+    spread = [(int(i), int(e)) for i, e in np.argwhere(copies > 1) if int(i) in many]
     spread.sort(key=lambda at: (-copies[at], at))
     if spread:
         show_table("Experts with most copies", ("MoE layer", "expert", "copies", "GPUs"),
-                   [(str(i), str(e), str(copies[i, e]),
+                   [(_layers(i, many[i]), str(e), str(copies[i, e]),
                      " ".join(map(str, after.plan.slot_rank[i][after.plan.slot_expert[i] == e])))
                     for i, e in spread[:_EXPERTS]])  # fmt: skip
     moves = found.migration
     time = "" if moves.seconds is None else f": {_seconds(moves.seconds)} over idle wires"
     say(f"  to get there GPUs load {moves.copies:,} copies of experts, {_bytes(moves.n_bytes)} in all, "
         f"{_bytes(moves.across_bytes)} from other domains{time}")  # fmt: skip
+
+
+def _layers(first: int, alike: int) -> str:
+    """Return a layer's number, and how many are like it."""
+    return str(first) if alike == 1 else f"{first} and {alike - 1} alike"
 
 
 def _draw(out: str, found: Improvement, whole: dict[str, Any], fabric: Fabric) -> None:
