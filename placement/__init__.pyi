@@ -20,7 +20,6 @@ from ._maps import read_plan as read_plan
 from ._maps import write_plan as write_plan
 from ._migration import Migration as Migration
 from ._migration import migrate as migrate
-from ._place import SHARINGS as SHARINGS
 from ._place import ExpertPlacement as ExpertPlacement
 from ._place import place as place
 from ._place_by import OBJECTIVES as OBJECTIVES
@@ -30,6 +29,7 @@ from ._plan_cost import PlanCost as PlanCost
 from ._plan_cost import cost_plan as cost_plan
 from ._read_rules import read_rules as read_rules
 from ._rebalance import rebalance_experts as rebalance_experts
+from ._rules import SHARINGS as SHARINGS
 from ._rules import Gpus as Gpus
 from ._rules import Rules as Rules
 from ._solve import Solution as Solution

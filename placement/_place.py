@@ -14,26 +14,26 @@ from placement._certificates import copies_bound, copies_within, least_heaviest,
 from placement._exchanges import Seats
 from placement._moves import Layer, layer_of
 from placement._pairs import paired, seated_in_pairs
-from placement._rebalance import loads_of
+from placement._place_asked import asked_to_place
+from placement._place_by import place_by
 from placement._rules import Allowed, Gpus, Rules, allowed, seated
 from placement._search import search
-from placement._start import even_slots, start
+from placement._start import start
 from serving import PlacementPlan
-from topo import Fault, InputError, suggest
 
-__all__ = ["SHARINGS", "ExpertPlacement", "place"]
+__all__ = ["ExpertPlacement", "place"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: How copies of an expert share its tokens.
-SHARINGS = ("equal", "weighted")
 #: Gap that ends the search, and what it may look at in a layer: both are deterministic, the clock is not.
 GAP, WORK = 5e-4, {"equal": 6000, "weighted": 9000}
 #: Gap at which a layer is searched once more, and how much longer.
 _WIDE, _LONGER = 0.004, 4
 #: Loads of a layer to try to refute with whole numbers of copies.
 _ROUNDS = 12
+#: Copies up to which a layer is annealed too, and steps for every copy.
+_SMALL, _ANNEALING = 64, 300
 #: Searches of a layer: what they try by chance, and their part of the work.
 _CHANCES = ((12345, 0.7), (1, 0.15), (2, 0.15))
 
@@ -143,7 +143,7 @@ def place(
     >>> place([[6.0, 1.0, 3.0]], 2, replicas=1, sharing="weighted", work=50).gpu_load.round(6).tolist()
     [[1.0, 1.0]]
     """
-    whole, machine, rules = _require(load, gpus, replicas, sharing, rules or Rules(), gap, work, time_limit)
+    whole, machine, rules = asked_to_place(load, gpus, replicas, sharing, rules or Rules(), gap, work, time_limit)
     work = WORK[sharing] if work is None else work
     loads, layer = np.unique(whole, axis=0, return_inverse=True)  # alike layers are placed once, and alike
     until = None if time_limit is None else time.perf_counter() + time_limit
@@ -152,14 +152,17 @@ def place(
         free = [allowed(row, machine, rules, copies) for row in loads]
         refused = next((f for f in free if isinstance(f, str)), None)
         if refused is not None:
-            return _infeasible(refused)
+            return _by_search(whole, machine, rules, replicas, sharing, refused)
         layers = [_ruled(row, f, machine, copies) for row, f in zip(loads, free, strict=True) if isinstance(f, Allowed)]
         fewest = min(int(each.layer.copies.sum()) for each in layers)
         if fewest < copies:
-            return _infeasible(f"the rules leave slots for {fewest - loads.shape[1]} of {replicas} spare copies")
+            few = f"the rules leave slots for {fewest - loads.shape[1]} of {replicas} spare copies"
+            return _by_search(whole, machine, rules, replicas, sharing, few)
     else:
         layers = _quick(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
     found = [_solved(each, machine, copies, sharing, gap, work, until) for each in layers]
+    if copies <= _SMALL and sharing == "equal" and not rules.given:
+        found = [_annealed(each, machine, copies, gap) for each in found]
     if exact:
         found = [_proven(each, machine, copies, sharing, gap, until) for each in found]
     return _answer(whole, machine, [found[i] for i in layer.ravel()])
@@ -278,6 +281,54 @@ def _searched(start: Layer, goal: float, work: int, weighted: bool) -> tuple[flo
     return best, found
 
 
+def _annealed(found: _Found, machine: Gpus, copies: int, gap: float) -> _Found:
+    """Search a small layer by annealing too: where a few copies must share well, exchanges get stuck."""
+    task, best = found.task, float((found.task.layer.share.sum(axis=1) / machine.speed).max())
+    if best <= found.bound * (1 + gap):
+        return found
+    load, able = task.layer.load[:-1], machine.slots > 0
+    other = place_by(load[None], _flat(machine), replicas=copies - len(load), sharing="equal", work=_ANNEALING)
+    assert other.plan is not None  # no rules, so no reason not to
+    reached = float(other.value["heaviest_gpu"][0] * load.sum() / machine.speed[able].sum())
+    if reached >= best * (1 - 1e-12):
+        return found
+    expert = np.full((len(machine.slots), int(machine.slots.max())), len(load))
+    for g in range(len(expert)):
+        here = other.plan.slot_expert[0][other.plan.slot_rank[0] == g]
+        expert[g, : len(here)] = here
+    layer = layer_of(load, expert, other.plan.logcnt[0], machine.slots, machine.speed)
+    return replace(found, task=replace(task, layer=layer), bound=min(found.bound, reached))
+
+
+def _flat(machine: Gpus) -> Gpus:
+    """Return the GPUs as one domain, so that copies share wherever tokens come from; their domains are the hosts."""
+    return Gpus(machine.slots, machine.speed, host=machine.domain)
+
+
+def _by_search(
+    loads: Floats, machine: Gpus, rules: Rules, replicas: int, sharing: str, why: str
+) -> ExpertPlacement:  # fmt: skip
+    """Place by `place_by`, which knows for certain whether anything keeps to the rules."""
+    zones = {"domain": "host", "host": None}
+    if rules.together or (rules.apart == "host" and not np.array_equal(machine.host, np.arange(len(machine.host)))):
+        return _infeasible(why)
+    found = place_by(
+        loads[:, None], _flat(machine), replicas=replicas, sharing=sharing,
+        rules=replace(rules, apart=zones.get(str(rules.apart), rules.apart) or ("gpu" if rules.apart else None)),
+    )  # fmt: skip
+    if found.plan is None:
+        return _infeasible(why)
+    heavy, bound = found.value["heaviest_gpu"], found.bound["heaviest_gpu"]
+    weight = found.plan.gpu_load(loads) / machine.speed
+    mean = loads.sum(axis=1) / machine.speed[machine.slots > 0].sum()
+    objective, least = float(heavy.mean()), float(bound.mean())
+    gap = objective / least - 1
+    return ExpertPlacement(
+        found.plan, weight / mean[:, None], objective, least, gap, f"feasible, within {100 * gap:.3g} % of any other",
+        found.binding, heavy, bound, (found.binding,) * len(heavy),
+    )  # fmt: skip
+
+
 def _infeasible(why: str) -> ExpertPlacement:
     none = np.zeros(0)
     return ExpertPlacement(None, np.zeros((0, 0)), None, None, None, f"infeasible: {why}", why, none, none, ())
@@ -316,43 +367,3 @@ def _slots(task: _Task) -> tuple[Ints, Ints, Floats]:
     whole = np.bincount(task.expert, a.load[:-1])[expert]
     many = np.bincount(task.expert, a.copies[:-1])[expert]
     return expert, gpu, np.where(whole > 0, load / np.where(whole > 0, whole, 1.0), 1 / many)
-
-
-def _require(
-    load: ArrayLike, gpus: int | Gpus, replicas: int, sharing: str, rules: Rules, gap: float, work: int | None,
-    time_limit: float | None,
-) -> tuple[Floats, Gpus, Rules]:  # fmt: skip
-    """Refuse what cannot be; return loads by layer, the machine and the rules."""
-    raw = np.asarray(load, dtype=np.float64) if np.ndim(load) in (1, 3) else load
-    loads = loads_of(raw if np.ndim(raw) == 2 else np.sum(raw, axis=0) if np.ndim(raw) == 3 else [raw], "load")
-    faults = [
-        Fault(name, value, f"must be {rule}", "Correct it.")
-        for name, value, fits, rule in (
-            ("replicas", replicas, _whole(replicas, 0), "a whole number, zero or more"),
-            ("work", work, work is None or _whole(work, 0), "a whole number, zero or more"),
-            ("gap", gap, _above(gap), "a number above zero"),
-            ("time_limit", time_limit, time_limit is None or _above(time_limit), "above zero [s]"),
-        )
-        if not fits
-    ]
-    if sharing not in SHARINGS:
-        faults.append(Fault("sharing", sharing, "is not known", suggest(str(sharing), SHARINGS)))
-    if not isinstance(gpus, Gpus) and not _whole(gpus, 1):
-        faults.append(Fault("gpus", gpus, "must be a whole number, one or more, or placement.Gpus", "Give 72."))
-    if faults:
-        raise InputError(*faults)
-    copies = loads.shape[1] + replicas
-    machine = gpus if isinstance(gpus, Gpus) else Gpus(even_slots(copies, gpus))
-    rules.require(loads.shape[1], machine)
-    if machine.slots.sum() < copies:
-        rule = f"are {int(machine.slots.sum())} in all, fewer than the {copies} copies"
-        raise InputError(Fault("gpus.slots", "array", rule, "Give more slots, or fewer replicas."))
-    return loads, machine, rules
-
-
-def _whole(value: object, least: int) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
-
-
-def _above(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < np.inf

@@ -14,8 +14,7 @@ from placement._across import asked_of
 from placement._link_times import LinkTimes
 from placement._objective_layer import WORK, Placed, Task, placed_by
 from placement._objective_search import NAMES
-from placement._place import SHARINGS
-from placement._rules import Gpus, Rules
+from placement._rules import SHARINGS, Gpus, Rules
 from serving import PlacementPlan
 from topo import Fault, InputError, suggest
 

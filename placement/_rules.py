@@ -11,11 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from topo import Fault, InputError
 
-__all__ = ["Allowed", "Gpus", "Rules", "allowed", "may_of", "seated"]
+__all__ = ["SHARINGS", "Allowed", "Gpus", "Rules", "allowed", "may_of", "seated"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+#: How copies of an expert share its tokens.
+SHARINGS = ("equal", "weighted")
 
 
 @dataclass(frozen=True, eq=False)

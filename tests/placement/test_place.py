@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -182,3 +183,26 @@ def test_it_is_json_and_can_be_pickled() -> None:
     assert found.plan is not None
     assert (plan.shares == found.plan.shares).all()
     assert repr(pickle.loads(pickle.dumps(found))) == repr(found)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_few_copies_in_unequal_slots_are_placed_best(seed: int) -> None:
+    """Four experts in slots of 2, 1, 3 and 2: all placements tried."""
+    slots, load = (2, 1, 3, 2), np.exp(np.random.default_rng(seed).standard_normal(4))
+    best = np.inf
+    for seats in product(*(tuple(combinations(range(4), k)) for k in slots)):
+        count = np.bincount([e for row in seats for e in row], minlength=4)
+        if count.all():
+            best = min(best, max(sum(load[e] / count[e] for e in row) for row in seats))
+    found = place(load, Gpus(slots), replicas=4)
+    assert found.objective == pytest.approx(best / load.sum() * 4)
+
+
+def test_rules_that_halves_of_the_zones_cannot_keep_are_kept() -> None:
+    """Expert 0 may be in the first two of three domains alone, expert 1 in the last two, expert 2 in the outer ones."""
+    rules = Rules(forbid={0: [2], 1: [0], 2: [1]}, apart="domain")
+    found = place([3.0, 2, 1], Gpus([2, 2, 2], domain=[0, 1, 2]), replicas=3, rules=rules)
+    assert found.plan is not None
+    where = {e: set(found.plan.slot_rank[0][found.plan.slot_expert[0] == e].tolist()) for e in range(3)}
+    assert where == {0: {0, 1}, 1: {1, 2}, 2: {0, 2}}
+    assert found.objective == pytest.approx(1.25)  # (3 + 2) / 2 over the mean of 2
