@@ -107,7 +107,7 @@ def test_what_is_loose_is_said_to_be(told: dict[int, list[Told]]) -> None:
     assert verdicts[39] == ["loose"]
     assert verdicts[38] == verdicts[44] == verdicts[20] == ["true"]
     assert "64 a second is 15.6 ms" in told[27][0].why
-    assert "hgx-a100-8" in told[24][0].why
+    assert "h100-pcie-2" in told[24][0].why
 
 
 def test_the_condition_of_claim_36_is_told() -> None:
