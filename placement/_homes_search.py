@@ -5,15 +5,12 @@ Simulated annealing, compiled by numba on first use and kept on disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from placement._dice import draw
 from placement._homes_moves import PARTS, Aim, Homes, away, give, lift, pour, swap
+from topo import Loop
 
 #: Moves after which the heaviest bin is looked for again.
 _LOOK = 64
@@ -77,17 +74,7 @@ def anneal(a: Homes, limit: float, size: float, moves: int, heat: Pair, fine: Pa
         Of what is tried by chance.
     """
     seat = np.argwhere(a.expert >= 0)
-    run = _compiled() if moves > _MUCH else _anneal
-    return float(run(a, seat, limit, size, moves, heat, fine, seed))
-
-
-@cache
-def _compiled() -> Callable[..., float]:
-    numba, extending = import_module("numba"), import_module("numba.extending")
-    for part in (*PARTS, _draw):
-        extending.register_jitable(part)
-    compiled: Any = numba.njit(cache=True, error_model="numpy", nogil=True)(_anneal)
-    return compiled  # type: ignore[no-any-return]
+    return float(_RUN.run(moves > _MUCH)(a, seat, limit, size, moves, heat, fine, seed))
 
 
 def _anneal(
@@ -106,17 +93,17 @@ def _anneal(
         part = step / moves
         hot = unit * heat[0] * (heat[1] / heat[0]) ** part
         aim = Aim(limit, size, fine[0] + (fine[1] - fine[0]) * part)
-        worse = -hot * np.log((_draw(dice, 1 << 20) + 1) / (1 << 20))
-        i, j = _draw(dice, seats), _draw(dice, seats)
+        worse = -hot * np.log((draw(dice, 1 << 20) + 1) / (1 << 20))
+        i, j = draw(dice, seats), draw(dice, seats)
         if step % _LOOK == 0:
             heavy = int(np.argmax(a.weight / a.speed))
         if step % 4 == 0 and a.weight[heavy] > limit * a.speed[heavy]:  # help the heaviest
-            j = begin[heavy] + _draw(dice, begin[heavy + 1] - begin[heavy])
+            j = begin[heavy] + draw(dice, begin[heavy + 1] - begin[heavy])
         b, s = seat[i, 0], seat[i, 1]
         e = a.expert[b, s]
-        if e < n and (a.many[e] > 1 or a.held[b, e] > 1) and _draw(dice, 2) == 0:
+        if e < n and (a.many[e] > 1 or a.held[b, e] > 1) and draw(dice, 2) == 0:
             f = a.expert[seat[j, 0], seat[j, 1]]
-            k = i if _draw(dice, 2) == 0 else _draw(dice, seats)
+            k = i if draw(dice, 2) == 0 else draw(dice, seats)
             if f < n:
                 give(a, b, s, seat[k, 0], seat[k, 1], f, aim, worse, kept)
             continue
@@ -133,7 +120,4 @@ def _anneal(
     return crossing
 
 
-def _draw(dice: Ints, below: int) -> int:
-    """Return the next of a fixed sequence of chance numbers."""
-    dice[0] = (dice[0] * 1103515245 + 12345) & 0x7FFFFFFF
-    return int(((dice[0] >> 8) * below) >> 23)
+_RUN = Loop(_anneal, *PARTS, draw)

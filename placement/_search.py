@@ -5,15 +5,11 @@ Plain Python on arrays that numba compiles on first use and keeps on disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from placement._moves import MOVES, Layer, descend, draw, fits, kick, weigh, weigh_one
+from topo import Loop
 
 __all__ = ["search"]
 
@@ -41,16 +37,7 @@ def search(layer: Layer, goal: float, work: int, weighted: bool, seed: int = 1) 
         Of what is tried by chance.
     """
     much = len(layer.speed) * layer.expert.shape[1] ** 2 * work > _MUCH
-    return float((_compiled() if much else _run)(layer, goal, work, weighted, seed))
-
-
-@cache
-def _compiled() -> Callable[[Layer, float, int, bool, int], float]:
-    numba, extending = import_module("numba"), import_module("numba.extending")
-    for part in _PARTS:
-        extending.register_jitable(part)
-    compiled: Any = numba.njit(cache=True, error_model="numpy", nogil=True)(_run)
-    return compiled  # type: ignore[no-any-return]
+    return float(_RUN.run(much)(layer, goal, work, weighted, seed))
 
 
 def _run(a: Layer, goal: float, work: int, weighted: bool, seed: int) -> float:
@@ -238,3 +225,4 @@ def _largest(a: Layer, gpu: int) -> tuple[int, int]:
 
 #: What numba compiles into `_run`.
 _PARTS = (*MOVES, _water, _level, _settle, _largest, _keep, _recount, _try_counts, _leap)
+_RUN = Loop(_run, *_PARTS)

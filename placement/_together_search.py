@@ -6,13 +6,13 @@ on arrays that numba compiles on first use and keeps on disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from placement._dice import draw
+from topo import Loop
 
 __all__ = ["Chosen", "anneal_groups", "chosen_of"]
 
@@ -69,19 +69,10 @@ def anneal_groups(
     held = np.bincount(domain, minlength=len(slots))
     seat = np.concatenate([domain, np.repeat(np.arange(len(slots)), slots - held)])
     looks = moves * 2 * max(1, len(a.tokens) // len(domain))
-    run = _compiled() if looks > _MUCH else _anneal
+    run = _RUN.run(looks > _MUCH)
     unit = float(a.weight.sum()) / len(domain)
     run(a, seat, np.append(load, 0.0), limit, moves, (unit * _HEAT[0], unit * _HEAT[1]), _FINE, seed)
     domain[:] = seat[: len(domain)]
-
-
-@cache
-def _compiled() -> Callable[..., None]:
-    numba, extending = import_module("numba"), import_module("numba.extending")
-    for part in (_draw, _change, _carry):
-        extending.register_jitable(part)
-    compiled: Any = numba.njit(cache=True, error_model="numpy", nogil=True)(_anneal)
-    return compiled  # type: ignore[no-any-return]
 
 
 def _anneal(
@@ -99,8 +90,8 @@ def _anneal(
     per = a.weight.sum() * a.experts.shape[1] / max(load.sum(), 1e-300)  # choices a unit of load is
     for step in range(moves):
         hot = heat[0] * (heat[1] / heat[0]) ** (step / moves)
-        worse = -hot * np.log((_draw(dice, 1 << 20) + 1) / (1 << 20))
-        e, f = _draw(dice, n), _draw(dice, len(seat))
+        worse = -hot * np.log((draw(dice, 1 << 20) + 1) / (1 << 20))
+        e, f = draw(dice, n), draw(dice, len(seat))
         b, c = seat[e], seat[f]
         if b == c:
             continue
@@ -120,12 +111,6 @@ def _anneal(
             seat[e], seat[f] = c, b
             full[b] -= gain
             full[c] += gain
-
-
-def _draw(dice: Ints, below: int) -> int:
-    """Return the next of a fixed sequence of chance numbers."""
-    dice[0] = (dice[0] * 1103515245 + 12345) & 0x7FFFFFFF
-    return int(((dice[0] >> 8) * below) >> 23)
 
 
 def _change(a: Chosen, count: NDArray[np.int16], e: int, f: int, b: int, c: int) -> float:
@@ -149,3 +134,6 @@ def _carry(a: Chosen, count: NDArray[np.int16], e: int, b: int, c: int) -> None:
     for i in range(a.begin[e], a.begin[e + 1]):
         count[a.tokens[i], b] -= 1
         count[a.tokens[i], c] += 1
+
+
+_RUN = Loop(_anneal, draw, _change, _carry)
