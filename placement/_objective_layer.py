@@ -120,7 +120,10 @@ def _starts(task: Task, asked: Floats, current: PlacementPlan | None, may: Bools
             return seats
         return [_Start(np.where(blank < 0, -1, seats.expert), ones, seats.fixed, seats.may, _HEAT, False)]
     expert = start(load[None], gpus.slots, gpus.speed, task.copies, doubled=False).expert[0]
-    found = [_Start(np.where(blank < 0, -1, expert), ones, none, may, _HEAT, False)]
+    level = np.where(blank < 0, -1, expert)
+    found = [_Start(level, ones, none, may, _HEAT, False)]
+    if task.weighted and len(asked) == 1:  # no placement over domains to start from
+        found.append(_Start(level, ones, none, may, _HEAT, True))
     plans = [] if current is None or current.slot_expert.shape[1] != task.copies else [current]
     if len(asked) > 1 and task.weighted:
         balance = max(1.001, task.enough.get(NAMES[0], 1.01))

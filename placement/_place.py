@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives import plain
-from placement._certificates import copies_bound, copies_within, least_heaviest, ruled_bound
+from placement._certificates import copies_bound, copies_within, filled_bound, least_heaviest, ruled_bound
 from placement._exchanges import Seats
 from placement._moves import Layer, layer_of
 from placement._pairs import paired, seated_in_pairs
@@ -161,8 +161,8 @@ def place(
     else:
         layers = _quick(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
     found = [_solved(each, machine, copies, sharing, gap, work, until) for each in layers]
-    if copies <= _SMALL and sharing == "equal" and not rules.given:
-        found = [_annealed(each, machine, copies, gap) for each in found]
+    if copies <= _SMALL and not rules.given:
+        found = [_annealed(each, machine, copies, sharing, gap) for each in found]
     if exact:
         found = [_proven(each, machine, copies, sharing, gap, until) for each in found]
     return _answer(whole, machine, [found[i] for i in layer.ravel()])
@@ -211,6 +211,8 @@ def _solved(
     if task.ruled:
         tighter = ruled_bound(load, task.layer.may[:-1], machine.speed)
         bound, why = (tighter, "the rules") if tighter > bound * (1 + 1e-9) else (bound, why)
+    elif (full := filled_bound(load, copies, machine.slots, machine.speed, bound)) > bound * (1 + 1e-9):
+        bound, why = full, "whole experts beside the lightest"
     alike = _alike(task, machine, sharing)
     pair = alike and bool((machine.slots == 2).all()) and copies == 2 * len(machine.slots)
     if pair:
@@ -281,22 +283,25 @@ def _searched(start: Layer, goal: float, work: int, weighted: bool) -> tuple[flo
     return best, found
 
 
-def _annealed(found: _Found, machine: Gpus, copies: int, gap: float) -> _Found:
+def _annealed(found: _Found, machine: Gpus, copies: int, sharing: str, gap: float) -> _Found:
     """Search a small layer by annealing too: where a few copies must share well, exchanges get stuck."""
     task, best = found.task, float((found.task.layer.share.sum(axis=1) / machine.speed).max())
     if best <= found.bound * (1 + gap):
         return found
     load, able = task.layer.load[:-1], machine.slots > 0
-    other = place_by(load[None], _flat(machine), replicas=copies - len(load), sharing="equal", work=_ANNEALING)
+    other = place_by(load[None], _flat(machine), replicas=copies - len(load), sharing=sharing, work=_ANNEALING)
     assert other.plan is not None  # no rules, so no reason not to
     reached = float(other.value["heaviest_gpu"][0] * load.sum() / machine.speed[able].sum())
     if reached >= best * (1 - 1e-12):
         return found
-    expert = np.full((len(machine.slots), int(machine.slots.max())), len(load))
-    for g in range(len(expert)):
-        here = other.plan.slot_expert[0][other.plan.slot_rank[0] == g]
-        expert[g, : len(here)] = here
-    layer = layer_of(load, expert, other.plan.logcnt[0], machine.slots, machine.speed)
+    plan, n = other.plan, len(load)
+    order = np.argsort(plan.slot_rank[0], kind="stable")
+    gpu, held = plan.slot_rank[0][order], plan.slot_expert[0][order]
+    seat = np.arange(len(gpu)) - np.searchsorted(gpu, gpu)
+    expert = np.full((len(machine.slots), int(machine.slots.max())), n)
+    expert[gpu, seat] = held
+    layer = layer_of(load, expert, plan.logcnt[0], machine.slots, machine.speed)
+    layer.share[gpu, seat] = load[held] * plan.shares[0][order]
     return replace(found, task=replace(task, layer=layer), bound=min(found.bound, reached))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement import place
-from placement._certificates import copies_bound, least_heaviest, ruled_bound
+from placement._certificates import copies_bound, filled_bound, least_heaviest, ruled_bound
 
 from .expert_loads import loads
 
@@ -110,3 +110,26 @@ def test_whole_numbers_prove_no_less_than_fractions() -> None:
     assert (exact.layer_bound >= quick.layer_bound - 1e-12).all()
     assert (exact.layer_objective <= quick.layer_objective + 1e-12).all()
     assert (exact.layer_bound <= exact.layer_objective + 1e-12).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_placement_with_any_shares_is_below_the_bound_of_full_slots(seed: int) -> None:
+    """Four experts in three GPUs of two slots: all placements, each with its best shares by a linear program."""
+    from scipy.optimize import linprog
+
+    load = np.exp(1.5 * np.random.default_rng(seed).standard_normal(4))
+    best = np.inf
+    for seats in product(combinations(range(4), 2), repeat=3):
+        pairs = [(g, e) for g, row in enumerate(seats) for e in row]
+        if {e for _, e in pairs} != set(range(4)):
+            continue
+        sums = np.array([[float(e == x) for _, e in pairs] + [0.0] for x in range(4)])
+        loads_ = np.array([[float(g == x) for g, _ in pairs] + [-1.0] for x in range(3)])
+        least = linprog([0.0] * 6 + [1.0], A_ub=loads_, b_ub=np.zeros(3), A_eq=sums, b_eq=load).fun
+        best = min(best, least)
+    floor, _ = least_heaviest(load, 6, np.array([2, 2, 2]), np.ones(3))
+    bound = filled_bound(load, 6, np.array([2, 2, 2]), np.ones(3), floor)
+    assert floor <= bound <= best * (1 + 1e-9)
+    found = place(load, 3, replicas=2, sharing="weighted")  # a search, not a proof
+    assert found.objective is not None
+    assert bound / load.sum() * 3 <= found.objective * (1 + 1e-9) <= best / load.sum() * 3 * 1.01
