@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from collectives import plain
 from placement._certificates import copies_bound, copies_within, filled_bound, least_heaviest, ruled_bound
-from placement._exchanges import Seats
 from placement._moves import Layer, layer_of
 from placement._pairs import paired, seated_in_pairs
 from placement._place_asked import asked_to_place
 from placement._place_by import place_by
-from placement._rules import Allowed, Gpus, Rules, allowed, seated
+from placement._place_layers import Task, layers_under, quick_layers
+from placement._rules import Gpus, Rules
 from placement._search import search
 from placement._start import start
 from serving import PlacementPlan
@@ -25,6 +25,7 @@ __all__ = ["ExpertPlacement", "place"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 #: Gap that ends the search, and what it may look at in a layer: both are deterministic, the clock is not.
 GAP, WORK = 5e-4, {"equal": 6000, "weighted": 9000}
@@ -149,67 +150,37 @@ def place(
     until = None if time_limit is None else time.perf_counter() + time_limit
     copies = loads.shape[1] + replicas
     if rules.given:
-        free = [allowed(row, machine, rules, copies) for row in loads]
-        refused = next((f for f in free if isinstance(f, str)), None)
-        if refused is not None:
-            return _by_search(whole, machine, rules, replicas, sharing, refused)
-        layers = [_ruled(row, f, machine, copies) for row, f in zip(loads, free, strict=True) if isinstance(f, Allowed)]
-        fewest = min(int(each.layer.copies.sum()) for each in layers)
-        if fewest < copies:
-            few = f"the rules leave slots for {fewest - loads.shape[1]} of {replicas} spare copies"
-            return _by_search(whole, machine, rules, replicas, sharing, few)
+        if copies <= _SMALL and not rules.together:
+            return _by_search(whole, machine, rules, replicas, sharing)
+        layers = layers_under(loads, machine, rules, copies)
+        if isinstance(layers, str):
+            return _infeasible(layers)
     else:
-        layers = _quick(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
+        layers = quick_layers(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
     found = [_solved(each, machine, copies, sharing, gap, work, until) for each in layers]
     if copies <= _SMALL and not rules.given:
         found = [_annealed(each, machine, copies, sharing, gap) for each in found]
     if exact:
         found = [_proven(each, machine, copies, sharing, gap, until) for each in found]
-    return _answer(whole, machine, [found[i] for i in layer.ravel()])
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A layer as it is placed so far, the expert of every piece, and whether any rule holds."""
-
-    layer: Layer
-    expert: Ints
-    ruled: bool
+    return _answer(whole, machine, [found[i] for i in layer.ravel()], sharing)
 
 
 @dataclass(frozen=True)
 class _Found:
-    task: _Task
+    task: Task
     bound: float
     why: str
     stopped: bool
 
 
-def _quick(loads: Floats, seats: Seats, machine: Gpus) -> list[_Task]:
-    n = loads.shape[1]
-    return [
-        _Task(layer_of(row, expert, count, machine.slots, machine.speed), np.arange(n), False)
-        for row, expert, count in zip(loads, seats.expert, seats.count, strict=True)
-    ]
-
-
-def _ruled(load: Floats, free: Allowed, machine: Gpus, copies: int) -> _Task:
-    pieces = load[free.expert] * free.part
-    expert, count, held = seated(pieces, free, machine, copies)
-    layer = layer_of(pieces, expert, count, machine.slots, machine.speed)
-    layer.held[:] = held
-    layer.may[:-1] = free.may
-    return _Task(layer, free.expert, True)
-
-
 def _solved(
-    task: _Task, machine: Gpus, copies: int, sharing: str, gap: float, work: int, until: float | None
+    task: Task, machine: Gpus, copies: int, sharing: str, gap: float, work: int, until: float | None
 ) -> _Found:  # fmt: skip
     """Search, prove, and search on where the proof leaves a gap."""
     load = task.layer.load[:-1]
-    bound, why = least_heaviest(load, copies, machine.slots, machine.speed)
-    if task.ruled:
-        tighter = ruled_bound(load, task.layer.may[:-1], machine.speed)
+    bound, why = least_heaviest(task.whole, copies, machine.slots, machine.speed)
+    if task.may is not None:
+        tighter = ruled_bound(task.whole, task.may, machine.speed)
         bound, why = (tighter, "the rules") if tighter > bound * (1 + 1e-9) else (bound, why)
     elif (full := filled_bound(load, copies, machine.slots, machine.speed, bound)) > bound * (1 + 1e-9):
         bound, why = full, "whole experts beside the lightest"
@@ -238,7 +209,7 @@ def _solved(
     return _Found(task, min(bound, best), why, stopped)
 
 
-def _alike(task: _Task, machine: Gpus, sharing: str) -> bool:
+def _alike(task: Task, machine: Gpus, sharing: str) -> bool:
     """Whether whole copies go to GPUs that are all the same, which is what `copies_bound` knows of."""
     return sharing == "equal" and not task.ruled and len(set(machine.speed)) == 1
 
@@ -310,19 +281,15 @@ def _flat(machine: Gpus) -> Gpus:
     return Gpus(machine.slots, machine.speed, host=machine.domain)
 
 
-def _by_search(
-    loads: Floats, machine: Gpus, rules: Rules, replicas: int, sharing: str, why: str
-) -> ExpertPlacement:  # fmt: skip
-    """Place by `place_by`, which knows for certain whether anything keeps to the rules."""
-    zones = {"domain": "host", "host": None}
-    if rules.together or (rules.apart == "host" and not np.array_equal(machine.host, np.arange(len(machine.host)))):
-        return _infeasible(why)
+def _by_search(loads: Floats, machine: Gpus, rules: Rules, replicas: int, sharing: str) -> ExpertPlacement:
+    """Place a few copies by `place_by`, which knows for certain whether anything keeps to the rules."""
+    apart = "host" if rules.apart in ("host", "domain") else rules.apart
+    flat = _flat(machine) if rules.apart == "domain" else Gpus(machine.slots, machine.speed, host=machine.host)
     found = place_by(
-        loads[:, None], _flat(machine), replicas=replicas, sharing=sharing,
-        rules=replace(rules, apart=zones.get(str(rules.apart), rules.apart) or ("gpu" if rules.apart else None)),
+        loads[:, None], flat, replicas=replicas, sharing=sharing, rules=replace(rules, apart=apart)
     )  # fmt: skip
     if found.plan is None:
-        return _infeasible(why)
+        return _infeasible(found.binding)
     heavy, bound = found.value["heaviest_gpu"], found.bound["heaviest_gpu"]
     weight = found.plan.gpu_load(loads) / machine.speed
     mean = loads.sum(axis=1) / machine.speed[machine.slots > 0].sum()
@@ -339,12 +306,12 @@ def _infeasible(why: str) -> ExpertPlacement:
     return ExpertPlacement(None, np.zeros((0, 0)), None, None, None, f"infeasible: {why}", why, none, none, ())
 
 
-def _answer(loads: Floats, machine: Gpus, found: list[_Found]) -> ExpertPlacement:
+def _answer(loads: Floats, machine: Gpus, found: list[_Found], sharing: str) -> ExpertPlacement:
     """Put layers together in one plan, and weigh it again from the plan alone."""
     expert, rank, share = (np.array(part) for part in zip(*(_slots(each.task) for each in found), strict=True))
     stage = np.zeros(len(loads), dtype=np.intp)
     plan = PlacementPlan(expert, rank, stage, len(machine.slots), 1)
-    if not np.allclose(share, plan.shares, rtol=1e-9, atol=0):
+    if sharing == "weighted" and not np.allclose(share, plan.shares, rtol=1e-9, atol=0):
         plan = replace(plan, slot_share=share)
     weight = plan.gpu_load(loads) / machine.speed
     mean = loads.sum(axis=1) / machine.speed[machine.slots > 0].sum()
@@ -361,7 +328,7 @@ def _answer(loads: Floats, machine: Gpus, found: list[_Found]) -> ExpertPlacemen
     )  # fmt: skip
 
 
-def _slots(task: _Task) -> tuple[Ints, Ints, Floats]:
+def _slots(task: Task) -> tuple[Ints, Ints, Floats]:
     """Return expert, GPU and part of the expert's tokens of every copy, GPU after GPU, the heaviest first."""
     a, n = task.layer, len(task.layer.load) - 1
     gpu, seat = np.nonzero(a.expert < n)

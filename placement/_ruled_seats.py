@@ -52,6 +52,9 @@ def _blamed(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> str:
     n = len(load)
     if rules.apart and copies < 2 * n:
         return f"rules.apart needs two copies of each of the {n} experts, and {copies} are fewer"
+    for e, g in rules.pin.items():
+        if g in rules.forbid.get(e, ()) or not gpus.slots[g]:
+            return f"rules.pin: expert {e} may not be where it is pinned"
     for name in rules.given:
         without: dict[str, Any] = {name: getattr(Rules(), name)}
         if _solved(load, gpus, replace(rules, **without), copies) is not None:
@@ -74,8 +77,10 @@ def _solved(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> tuple[Bools,
     rows: list[tuple[Any, Any, float, float]] = [(cell[:, g], 1.0, 0, int(gpus.slots[g])) for g in range(m)]
     rows.append((cell.ravel(), 1.0, copies, copies))
     rows += [(row, 1.0, 1, m) for row in cell]
-    if rules.apart:
-        zone = np.arange(m) if rules.apart == "gpu" else getattr(gpus, rules.apart)
+    if rules.apart == "gpu":  # no GPU gets an expert twice
+        rows += [(row, 1.0, 2, m) for row in cell]
+    elif rules.apart:
+        zone = getattr(gpus, rules.apart)
         rows += [(row[zone != z], 1.0, 1, m) for z in np.unique(zone) for row in cell]
     for k, group in enumerate(groups):
         home = cells + k * len(domains) + np.arange(len(domains))

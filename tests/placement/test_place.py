@@ -110,7 +110,7 @@ def test_one_lost_leaves_a_copy_of_every_expert(apart: str, of: int) -> None:
 @pytest.mark.parametrize(
     ("rules", "replicas", "named"),
     [
-        (Rules(apart="domain"), 8, "rules.apart: 24 copies are fewer than two of each of the 16 experts"),
+        (Rules(apart="domain"), 8, "rules.apart needs two copies of each of the 16 experts, and 24 are fewer"),
         (Rules(forbid={4: range(8)}), 0, "rules.forbid"),
         (Rules(pin=dict.fromkeys(range(5), 0)), 0, "rules.pin"),
         (Rules(pin={1: 2}, forbid={1: [2]}), 0, "expert 1 may not be where it is pinned"),
@@ -206,3 +206,22 @@ def test_rules_that_halves_of_the_zones_cannot_keep_are_kept() -> None:
     where = {e: set(found.plan.slot_rank[0][found.plan.slot_expert[0] == e].tolist()) for e in range(3)}
     assert where == {0: {0, 1}, 1: {1, 2}, 2: {0, 2}}
     assert found.objective == pytest.approx(1.25)  # (3 + 2) / 2 over the mean of 2
+
+
+def test_groups_find_homes_that_hold_all_their_copies() -> None:
+    """Two experts together, two copies each: both on the third and the fourth GPU."""
+    gpus = Gpus([1, 3, 2, 3], domain=[0, 0, 1, 1])
+    found = place([5.2, 0.96], gpus, replicas=2, rules=Rules(together=[[0, 1]]))
+    assert found.plan is not None
+    assert len(set(gpus.domain[found.plan.slot_rank[0]])) == 1
+    assert found.plan.logcnt[0].tolist() == [2, 2]
+
+
+def test_bounds_under_rules_hold_whatever_halves_the_start_takes() -> None:
+    """Copies of 0.5 and 6.4 on four GPUs, each on two at least: 1.381 over the mean is had with equal shares."""
+    found = place([0.497, 6.4374], Gpus([1, 3, 3, 2]), replicas=3, rules=Rules(apart="gpu"))
+    assert found.objective == pytest.approx(1.3811, abs=1e-4)
+    assert found.bound is not None
+    assert found.bound <= found.objective
+    assert found.plan is not None
+    assert found.plan.slot_share is None
