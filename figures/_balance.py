@@ -56,7 +56,7 @@ def draw_balance(curve: BalanceCurve, *, heading: str | None = None, ax: Axes | 
             ax.fill_between(x, 0, y, step="pre", color=GREY, alpha=0.15, linewidth=0)
         ax.set(xlabel="heaviest GPU over the mean", ylabel="tokens that leave their domain")
         ax.set_ylim(0, 1.15 * max(crossing.max(), 1e-9))
-        ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        ax.yaxis.set_major_formatter(PercentFormatter(1))
         ax.grid(axis="y")
         ax.legend(loc="lower left")
         title(ax, f"{heading}: {_answer(crossing, heavy)}" if heading else _answer(crossing, heavy))

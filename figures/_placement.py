@@ -63,7 +63,8 @@ def draw_placement(placed: PlanCost, *, layer: int = 0, heading: str | None = No
     slot = np.arange(len(rank)) - np.searchsorted(rank, rank)
     load = share * placed.expert_load[layer][expert] * plan.ep
     with house():
-        deep, racks = int(slot.max()) + 1, [np.flatnonzero(placed.domain == d) for d in np.unique(placed.domain)]
+        domain = placed.domain[layer]
+        deep, racks = int(slot.max()) + 1, [np.flatnonzero(domain == d) for d in np.unique(domain)]
         wide = max(map(len, racks))
         step = deep + _STRIP + _FREE
         ax = ax or own_axes(max(6.4, min(15.0, 2.0 + 0.2 * wide)), 1.5 + 0.2 * step * len(racks))
@@ -122,5 +123,7 @@ def _axes(ax: Axes, racks: list[NDArray[np.intp]], step: float, deep: int) -> No
 
 def _title(placed: PlanCost, layer: int, heading: str | None) -> str:
     heavy = placed.gpu_load[layer].max()
-    crossed = f", {100 * placed.crossing[layer]:.1f} % of tokens leave their domain" if placed.domain.any() else ""
+    crossed = (
+        f", {100 * placed.crossing[layer]:.1f} % of tokens leave their domain" if placed.domain[layer].any() else ""
+    )
     return f"{heading + ', ' if heading else ''}layer {layer}: heaviest GPU {heavy:.3f} times the mean{crossed}"

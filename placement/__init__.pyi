@@ -27,6 +27,7 @@ from ._place_by import ObjectivePlacement as ObjectivePlacement
 from ._place_by import place_by as place_by
 from ._plan_cost import PlanCost as PlanCost
 from ._plan_cost import cost_plan as cost_plan
+from ._plan_cost import sources_of as sources_of
 from ._read_rules import read_rules as read_rules
 from ._rebalance import rebalance_experts as rebalance_experts
 from ._rules import SHARINGS as SHARINGS

@@ -111,7 +111,9 @@ def balance_curve(
     asked, pace = asked_of(sources, gpus, replicas, *balances)
     points = np.unique(np.asarray(balances, dtype=float))
     copies = asked.shape[2] + replicas
-    kept = list(zip(*(_layer(row, gpus, copies, points, work) for row in asked), strict=True))
+    rows, layer = np.unique(asked, axis=0, return_inverse=True)  # alike layers are placed once, and alike
+    found = [_layer(row, gpus, copies, points, work) for row in rows]
+    kept = list(zip(*(found[i] for i in layer.ravel()), strict=True))
     crossing = np.array([[each.crossing for each in layers] for layers in kept]) / pace
     bound = np.array([[each.bound for each in layers] for layers in kept]) / pace
     heaviest = np.array([[each.heaviest for each in layers] for layers in kept])

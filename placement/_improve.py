@@ -48,6 +48,8 @@ class Improvement:
         What GPUs have to load to get there, renamed so that it is little; its time where all GPUs take part.
     notes : tuple of str
         What was assumed.
+    gpus : Gpus
+        Slots, domains and hosts of what was placed on, as `place_by` and `balance_curve` take them.
     """
 
     before: PlanCost
@@ -56,6 +58,7 @@ class Improvement:
     balance: float | None
     migration: Migration
     notes: tuple[str, ...]
+    gpus: Gpus
 
     def __repr__(self) -> str:
         saved = self.before.crossing_bytes - self.after.crossing_bytes
@@ -82,6 +85,7 @@ def improve(
     *,
     ep: int | None = None,
     replicas: int = 0,
+    slots: int | None = None,
     sharing: str = "equal",
     balance: float = 1.01,
     objective: str | Sequence[str] | Mapping[str, float] | None = None,
@@ -105,6 +109,9 @@ def improve(
         GPUs the experts are spread over; by default all.
     replicas : int, optional
         Spare copies in every layer.
+    slots : int, optional
+        Experts a GPU may hold in a layer: where that is more than are placed, GPUs may hold unequally many.
+        By default slots are fixed, as equal as the copies divide.
     sharing : {"equal", "weighted"}, optional
         Within one domain: whether copies of an expert get equal parts of its tokens.
     balance : float, optional
@@ -152,22 +159,21 @@ def improve(
         raise InputError(Fault("current", repr(current), rule, f"Give ep {current.ep}, or leave it out."))
     ways: dict[str, Any] = {"routing": routes, "profile": software_of(profile)}
     before = cost_plan(routes.fabric, model, workload, current, loads, **ways)
+    host = routes.fabric.host[routes.fabric.ranks][ranks]
+    gpus = Gpus(
+        _slots(model.n_experts + replicas, len(ranks), slots), domain=domain,
+        host=np.where(host >= 0, host, len(host) + np.arange(len(host))),
+    )  # fmt: skip
     if objective is None and rules is None and not enough:
-        plan, status, reached = _placed(loads, domain, model, replicas, sharing, balance)
+        plan, status, reached = _placed(loads, gpus, model, replicas, sharing, balance)
     else:
         asked = _Objectives(objective, dict(enough or {}), rules, balance, sharing)
         times = partial(link_times, routes.fabric, model, workload, ep=len(ranks), routing=routes)
-        host = routes.fabric.host[routes.fabric.ranks][ranks]
-        gpus = Gpus(
-            even_slots(model.n_experts + replicas, len(ranks)), domain=domain,
-            host=np.where(host >= 0, host, len(host) + np.arange(len(host))),
-        )  # fmt: skip
         plan, status = _placed_by(asked, loads, gpus, model, replicas, current, times)
         reached = None
     whole = routes.fabric if len(ranks) == routes.fabric.n_ranks else None
-    slots = Gpus(np.bincount(plan.slot_rank[0], minlength=plan.ep), domain=domain)
     fixed = "busiest_link" in (objective or ()) or bool(rules and rules.given)
-    moves = migrate(before.plan, plan, model.expert_bytes, gpus=slots, rename=not fixed, graph=whole)
+    moves = migrate(before.plan, plan, model.expert_bytes, gpus=gpus, rename=not fixed, graph=whole)
     after = cost_plan(routes.fabric, model, workload, moves.plan, loads, **ways)
     several = (
         f"as it came from {len(np.unique(domain))} domains" if loads.sources is not None else "alike from all GPUs"
@@ -175,14 +181,22 @@ def improve(
     notes = (*loads.notes, f"load {several}", "tokens go to a copy in their own domain where there is one")
     if domain.any() and sharing != "equal":
         notes += ("copies of an expert share its tokens by where those come from, whatever sharing asks",)
-    return Improvement(before, after, status, reached, moves, notes)
+    return Improvement(before, after, status, reached, moves, notes, gpus)
+
+
+def _slots(copies: int, gpus: int, slots: int | None) -> NDArray[np.intp]:
+    if slots is None:
+        return even_slots(copies, gpus)
+    if isinstance(slots, bool) or not isinstance(slots, int) or slots * gpus < copies:
+        rule = f"must be a whole number, {-(-copies // gpus)} or more, for {copies} copies on {gpus} GPUs"
+        raise InputError(Fault("slots", slots, rule, "Give more, or leave it out."))
+    return np.full(gpus, slots)
 
 
 def _placed(
-    loads: ExpertLoads, domain: NDArray[np.intp], model: Model, replicas: int, sharing: str, balance: float
+    loads: ExpertLoads, gpus: Gpus, model: Model, replicas: int, sharing: str, balance: float
 ) -> tuple[PlacementPlan, str, float | None]:  # fmt: skip
-    gpus = Gpus(even_slots(model.n_experts + replicas, len(domain)), domain=domain)
-    stage = np.zeros(model.layers, dtype=np.intp)
+    stage, domain = np.zeros(model.layers, dtype=np.intp), gpus.domain
     if not domain.any():
         found = place(loads.load, gpus, replicas=replicas, sharing=sharing)
         assert found.plan is not None  # no rules, so no reason not to

@@ -74,7 +74,7 @@ def migrate(
     Parameters
     ----------
     before, after : PlacementPlan
-        Of the same layers and GPUs.
+        Of the same layers and GPUs, of one stage.
     expert_bytes : float
         Weights of an expert [bytes].
     gpus : Gpus, optional
@@ -87,7 +87,7 @@ def migrate(
     Raises
     ------
     InputError
-        Plans of other layers or GPUs.
+        Plans of other layers or GPUs, or of several stages.
 
     Examples
     --------
@@ -103,6 +103,9 @@ def migrate(
         raise InputError(
             Fault("after", repr(after), f"is not for the GPUs and layers of {before!r}", "Place for those.")
         )
+    if before.pp != 1 or after.pp != 1:
+        plan = before if before.pp != 1 else after
+        raise InputError(Fault("plan", repr(plan), "has several stages", "Give each stage's layers as a plan."))
     if not expert_bytes > 0:
         raise InputError(Fault("expert_bytes", expert_bytes, "must be above zero [bytes]", "Give model.expert_bytes."))
     domain = np.zeros(before.ep, dtype=np.int64) if gpus is None else gpus.domain

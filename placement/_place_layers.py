@@ -52,7 +52,7 @@ def layers_under(loads: Floats, machine: Gpus, rules: Rules, copies: int) -> lis
     layers = [
         _ruled(row, each, machine, copies, may)
         for row, each in zip(loads, free, strict=True)
-        if isinstance(each, Allowed)
+        if isinstance(each, Allowed) and len(rules.pins) <= len(rules.pin)  # quick for one copy of an expert
     ]
     if len(layers) == len(loads) and all(int(each.layer.copies.sum()) == copies for each in layers):
         return layers

@@ -24,7 +24,7 @@ _OWN = "groups"
 def read_rules(path: str | os.PathLike[str], *, model: Model | None = None) -> Rules:
     r"""Return the rules of a TOML or JSON file.
 
-    `pin` and `forbid` are tables, expert -> GPU and expert -> list of GPUs; `together` is a list of
+    `pin` and `forbid` are tables, expert -> GPU or list of GPUs, and expert -> list of GPUs; `together` is a list of
     lists of experts, or "groups": the model's own, as node-limited routing needs them; `apart` is
     "gpu", "host" or "domain".
 
@@ -76,7 +76,7 @@ def read_rules(path: str | os.PathLike[str], *, model: Model | None = None) -> R
         rule = f'must be a list of lists of experts, or "{_OWN}"'
         faults.append(Fault("together", together, rule, "Write [[0, 1], [2, 3]].", file))
     tables = {}
-    for name, fits, shape in (("pin", _whole, "expert = GPU"), ("forbid", _row, "expert = [GPU, GPU]")):
+    for name, fits, shape in (("pin", _pinned, "expert = GPU, or [GPU, GPU]"), ("forbid", _row, "expert = [GPU, GPU]")):
         table = stated.get(name, {})
         if not isinstance(table, dict) or not all(str(key).isdigit() and fits(value) for key, value in table.items()):
             faults.append(
@@ -94,6 +94,10 @@ def read_rules(path: str | os.PathLike[str], *, model: Model | None = None) -> R
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _pinned(value: object) -> bool:
+    return _whole(value) or _row(value)
 
 
 def _row(value: object) -> bool:

@@ -43,7 +43,7 @@ def seats_under(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> Seats | 
     for g, row in enumerate(held.T):
         here = np.flatnonzero(row)
         expert[g, : len(here)] = here
-        fixed[g, : len(here)] = [rules.pin.get(int(e), -1) == g for e in here]
+        fixed[g, : len(here)] = [(int(e), g) in rules.pins for e in here]
     return Seats(expert, fixed, may)
 
 
@@ -52,8 +52,9 @@ def _blamed(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> str:
     n = len(load)
     if rules.apart and copies < 2 * n:
         return f"rules.apart needs two copies of each of the {n} experts, and {copies} are fewer"
-    for e, g in rules.pin.items():
-        if g in rules.forbid.get(e, ()) or not gpus.slots[g]:
+    may = may_of(gpus, rules, n)
+    for e, g in rules.pins:
+        if not may[e, g]:
             return f"rules.pin: expert {e} may not be where it is pinned"
     for name in rules.given:
         without: dict[str, Any] = {name: getattr(Rules(), name)}
@@ -93,7 +94,7 @@ def _solved(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> tuple[Bools,
     columns = np.concatenate([columns for columns, *_ in rows])
     table = csr_array((weight, (at, columns)), shape=(len(rows), cells + homes))
     low, high = np.zeros(cells + homes), np.r_[may.ravel().astype(float), np.ones(homes)]
-    for e, g in rules.pin.items():
+    for e, g in rules.pins:
         low[cell[e, g]] = 1.0
     if (low > high).any():
         return None

@@ -84,8 +84,8 @@ class Rules:
 
     Parameters
     ----------
-    pin : mapping of expert to GPU, optional
-        A copy of the expert stays there.
+    pin : mapping of expert to GPU, or GPUs, optional
+        A copy of the expert stays there, or on each of them: a slot that is fixed.
     forbid : mapping of expert to GPUs, optional
         No copy of it on those.
     together : sequence of groups of experts, optional
@@ -101,10 +101,15 @@ class Rules:
     True
     """
 
-    pin: Mapping[int, int] = field(default_factory=dict)
+    pin: Mapping[int, int | Sequence[int]] = field(default_factory=dict)
     forbid: Mapping[int, Sequence[int]] = field(default_factory=dict)
     together: Sequence[Sequence[int]] = ()
     apart: str | None = None
+
+    @property
+    def pins(self) -> tuple[tuple[int, int], ...]:
+        """Every expert that is pinned with a GPU it is pinned to."""
+        return tuple((e, g) for e, where in self.pin.items() for g in _listed(where))
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -120,19 +125,26 @@ class Rules:
             "forbid": [*self.forbid],
             "together": [e for group in self.together for e in group],
         }
-        there = {"pin": [*self.pin.values()], "forbid": [g for row in self.forbid.values() for g in row]}
+        there = {"pin": [g for _, g in self.pins], "forbid": [g for row in self.forbid.values() for g in _listed(row)]}
         for name, limit, what in [*((k, n, v) for k, v in experts.items()), *((k, m, v) for k, v in there.items())]:
             wrong = [
                 x for x in what if isinstance(x, bool) or not isinstance(x, int | np.integer) or not 0 <= x < limit
             ]
             if wrong:
                 faults.append(Fault(f"rules.{name}", wrong[0], f"is not one of 0 to {limit - 1}", "Count from 0."))
+        if not faults and len(set(self.pins)) < len(self.pins):
+            faults.append(Fault("rules.pin", "GPUs", "name a GPU twice for one expert", "Name each once."))
         if len(set(experts["together"])) < len(experts["together"]):
             faults.append(Fault("rules.together", "groups", "have an expert in common", "Join those groups."))
         if self.apart not in (None, "gpu", "host", "domain"):
             faults.append(Fault("rules.apart", self.apart, "is not known", 'Say "gpu", "host" or "domain".'))
         if faults:
             raise InputError(*faults)
+
+
+def _listed(where: Any) -> list[Any]:
+    """Return GPUs that are given as one or as several."""
+    return list(where) if isinstance(where, Sequence | np.ndarray) and not isinstance(where, str) else [where]
 
 
 @dataclass(frozen=True)
@@ -167,7 +179,7 @@ def may_of(gpus: Gpus, rules: Rules, n: int) -> Bools:
     """Return which expert may be on which GPU by slots and `forbid` alone, (experts, gpus)."""
     may = np.tile(gpus.slots > 0, (n, 1))
     for e, where in rules.forbid.items():
-        may[e, list(where)] = False
+        may[e, _listed(where)] = False
     return may
 
 
@@ -179,18 +191,18 @@ def _pieces(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> Allowed | st
     weight = dict.fromkeys(room, 0.0)
     for group in sorted((list(g) for g in rules.together), key=lambda g: -float(load[g].sum())):
         homes = [d for d in room if room[d] >= len(group) and may[np.ix_(group, gpus.domain == d)].any(axis=1).all()]
-        homes = [d for d in homes if all(gpus.domain[rules.pin.get(e, -1)] == d for e in group if e in rules.pin)]
+        homes = [d for d in homes if all(gpus.domain[g] == d for e, g in rules.pins if e in group)]
         if not homes:
             return f"no domain has room for the group of experts {group[0]}, ..."
         home = min(homes, key=lambda d: (weight[d] + float(load[group].sum())) / max(pace[d], 1e-300))
         room[home] -= len(group)
         weight[home] += float(load[group].sum())
         may[group] &= gpus.domain == home
-    pinned = np.array([rules.pin.get(e, -1) for e in range(n)])
-    if any(g >= 0 and not may[e, g] for e, g in enumerate(pinned)):
-        return (
-            f"expert {next(e for e, g in enumerate(pinned) if g >= 0 and not may[e, g])} may not be where it is pinned"
-        )
+    pinned = np.full(n, -1)
+    for e, g in rules.pins:
+        pinned[e] = g
+        if not may[e, g]:
+            return f"expert {e} may not be where it is pinned"
     if rules.apart:
         if copies < 2 * n:
             return f"{copies} copies are fewer than two of each of the {n} experts"

@@ -171,11 +171,17 @@ def place(
     ] = None,
     rules: Annotated[str | None, typer.Option(help="TOML or JSON file with pin, forbid, together, apart.")] = None,
     replicas: Annotated[int | None, typer.Option(help="Spare copies of experts in every layer.")] = None,
+    slots: Annotated[
+        int | None, typer.Option(help="Experts of a layer a GPU may hold.  [default: the copies, dealt equally]")
+    ] = None,
     sharing: Annotated[
         str | None, typer.Option(help="Within a domain: copies get equal parts, or weighted.  [default: equal]")
     ] = None,
     balance: Annotated[
         float | None, typer.Option(help="Over domains: heaviest GPU over the mean.  [default: 1.01]")
+    ] = None,
+    curve: Annotated[
+        str | None, typer.Option(help="Over domains: balances to compare by what crosses, as 1.01,1.05,1.2.")
     ] = None,
     current: Annotated[
         str | None, typer.Option(help="Plan or engine's map to compare with.  [default: in order]")
@@ -194,7 +200,7 @@ def place(
     """Place layers on stages and experts on GPUs, with a proven bound; for recorded loads beside what is now."""
     comparing = {
         "replicas": replicas, "sharing": sharing, "balance": balance, "objective": objective, "enough": enough,
-        "rules": rules, "current": current, "save": save, "format": format, "out": out,
+        "slots": slots, "curve": curve, "rules": rules, "current": current, "save": save, "format": format, "out": out,
     }  # fmt: skip
     alone = pp is not None or time_limit is not None
     if explain or any(value is not None for value in comparing.values()) or (load is not None and not alone):

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from placement import PLAN_FORMATS, Improvement, improve, read_loads, read_plan, read_rules, write_plan
+from placement import PLAN_FORMATS, BalanceCurve, Improvement, improve, read_loads, read_plan, read_rules, write_plan
 from placement import ExpertLoads as Loads
 from rackbound._graphs import fabric_of
 from rackbound._options import workload_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
+from rackbound._place_curve import balances_of, curve_of, show_curve
 from rackbound._reports import assumed
 from serving import Model, load_model
 from topo import Fabric, Fault, InputError, suggest, together
@@ -42,17 +43,18 @@ def place_load(
         lambda: require_folder(asked["out"]) if asked["out"] is not None else None,
     )
     loads, current = _loads(asked["load"], model), None
-    objective, enough, rules = together(
+    objective, enough, balances, rules = together(
         partial(_objective, asked["objective"]),
         lambda: _numbers(asked["enough"], "--enough"),
+        lambda: _balances(asked["curve"], fabric, asked["ep"]),
         lambda: None if asked["rules"] is None else read_rules(asked["rules"], model=model),
     )
     if asked["current"] is not None:
         current = read_plan(asked["current"], gpus=_gpus(asked["current"], asked["ep"] or fabric.n_ranks), model=model)
     found = improve(
-        fabric, model, workload, loads, ep=asked["ep"], replicas=asked["replicas"], sharing=asked["sharing"],
-        balance=asked["balance"], objective=objective, enough=enough, rules=rules, current=current,
-        profile=asked["profile"],
+        fabric, model, workload, loads, ep=asked["ep"], replicas=asked["replicas"], slots=asked["slots"],
+        sharing=asked["sharing"], balance=asked["balance"], objective=objective, enough=enough, rules=rules,
+        current=current, profile=asked["profile"],
     )  # fmt: skip
     said = [*found.after.step.assumptions, *found.notes]
     if asked["save"] is not None:
@@ -67,13 +69,15 @@ def place_load(
         "batch_per_gpu": workload.batch_per_gpu,
         "domains": len(fabric.domain_sizes),
     } | {key: value for key, value in asked.items() if key not in _OTHERS}
-    whole = envelope("place-load/1", inputs | {"settings": overrides}, said, found.to_dict())
+    curve = None if balances is None else curve_of(found, loads, balances, asked["replicas"])
+    results = found.to_dict() | ({} if curve is None else {"curve": curve.to_dict()})
+    whole = envelope("place-load/1", inputs | {"settings": overrides}, said, results)
     if asked["out"] is not None:
-        _draw(asked["out"], found, whole, fabric)
+        _draw(asked["out"], found, curve, whole, fabric)
     if as_json:
         emit_json(whole)
         return
-    _report(design, model, fabric, loads, found, said, asked["explain"])
+    _report(design, model, fabric, loads, found, said, asked["explain"], curve)
 
 
 def _require_known(asked: dict[str, Any]) -> None:
@@ -97,6 +101,14 @@ def _objective(text: str | None) -> str | tuple[str, ...] | dict[str, float] | N
     if text is None:
         return None
     return _numbers(text, "--objective") if "=" in text else tuple(part.strip() for part in text.split(","))
+
+
+def _balances(text: str | None, fabric: Fabric, ep: int | None) -> tuple[float, ...] | None:
+    """Return the balances of --curve; there is none within one domain."""
+    found, ranks = balances_of(text), min(ep or fabric.n_ranks, fabric.n_ranks)
+    if found is not None and len(np.unique(fabric.rank_domain[fabric.group(ranks)])) < 2:
+        raise InputError(Fault("--curve", text, "needs GPUs in several domains", "Give --domains 2, or leave it out."))
+    return found
 
 
 def _numbers(text: str | None, place: str) -> dict[str, float] | None:
@@ -133,7 +145,8 @@ def _gpus(path: str, ep: int) -> int | None:
 
 
 def _report(
-    design: str, model: Model, fabric: Fabric, loads: Loads, found: Improvement, said: list[str], explain: bool
+    design: str, model: Model, fabric: Fabric, loads: Loads, found: Improvement, said: list[str], explain: bool,
+    curve: BalanceCurve | None,
 ) -> None:  # fmt: skip
     ep, count = found.after.plan.ep, found.after.plan.slot_expert.shape[1]
     say(f"{model.name} on {design} x {len(fabric.domain_sizes)}, {count} slots a layer on {ep} GPUs: {found.status}")
@@ -147,6 +160,8 @@ def _report(
         say(f"  does not fit: {found.after.step.reason}")
     if explain:
         _explain(found)
+    if curve is not None:
+        show_curve(curve)
     assumed(said)
 
 
@@ -212,7 +227,7 @@ def _layers(first: int, alike: int) -> str:
     return str(first) if alike == 1 else f"{first} and {alike - 1} alike"
 
 
-def _draw(out: str, found: Improvement, whole: dict[str, Any], fabric: Fabric) -> None:
+def _draw(out: str, found: Improvement, curve: BalanceCurve | None, whole: dict[str, Any], fabric: Fabric) -> None:
     import figures
 
     worst = int(np.argmax(found.before.crossing if found.before.crossing.any() else found.before.gpu_load.max(axis=1)))
@@ -222,5 +237,7 @@ def _draw(out: str, found: Improvement, whole: dict[str, Any], fabric: Fabric) -
         for name, one in (("before", found.before), ("after", found.after)):
             same = replace(one.traffic, seconds=longest)  # so that a colour is as many bytes in both
             figures.save(figures.draw_topology(fabric, same), folder / f"traffic-{name}")
+        if curve is not None:
+            figures.save(figures.draw_balance(curve), folder / "curve")
         (folder / "place.json").write_text(dumped(whole), encoding="utf-8")
-    note(f"wrote place.json and 6 figures into {out}")
+    note(f"wrote place.json and {6 if curve is None else 8} figures into {out}")

@@ -50,7 +50,7 @@ def test_fewer_bytes_cross_and_more_so_the_more_tokens_have_a_home() -> None:
         assert found.after.hot_seconds < found.before.hot_seconds
     assert "from 2 domains" in " ".join(many.notes)
     assert "alike from all GPUs" in " ".join(few.notes)
-    assert json.loads(json.dumps(many.to_dict()))["after"]["domain"] == [0] * 8 + [1] * 8
+    assert json.loads(json.dumps(many.to_dict()))["after"]["domain"][0] == [0] * 8 + [1] * 8
 
 
 def test_a_balance_that_cannot_be_had_is_loosened_and_said() -> None:
@@ -60,6 +60,18 @@ def test_a_balance_that_cannot_be_had_is_loosened_and_said() -> None:
     found = improve(BOXES, MODEL, WORK, loads)
     assert found.balance is not None
     assert 1.9 < found.after.heaviest <= found.balance
+
+
+def test_slots_left_free_hold_one_heavy_expert_and_many_light_ones() -> None:
+    """An expert of half of all load: four copies alone, 128 others on the other four GPUs."""
+    loads = recording()
+    loads.load[0] = [128.0, *[1.0] * 127]
+    fixed, free = (improve(BOX, MODEL, WORK, loads, replicas=3, slots=slots) for slots in (None, 32))
+    held = np.sort(np.bincount(free.after.plan.slot_rank[0]))
+    assert fixed.after.heaviest > 1.003
+    assert free.after.heaviest < fixed.after.heaviest
+    assert free.after.heaviest == pytest.approx(32 / 255 * 8, abs=1e-6)
+    assert held.tolist() == [1, 1, 1, 1, 31, 32, 32, 32]
 
 
 def test_beside_what_runs_now() -> None:
@@ -80,5 +92,8 @@ def test_refused() -> None:
     plan = improve(BOX, MODEL, WORK, recording()).after.plan
     with pytest.raises(InputError, match="is on 8 GPUs, and the new one on 16"):
         improve(BOXES, MODEL, WORK, recording(), current=plan)
+    for slots in (17, 0, True, 18.0):
+        with pytest.raises(InputError, match="whole number, 18 or more, for 144 copies on 8 GPUs"):
+            improve(BOX, MODEL, WORK, recording(), replicas=16, slots=slots)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="has 128"):
         improve(BOX, MODEL, WORK, replace(recording(), load=np.ones((48, 64))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,8 @@ def test_seconds_are_bytes_over_the_link() -> None:
 def test_other_machines_and_experts_are_refused() -> None:
     with pytest.raises(InputError, match="GPUs and layers"):
         migrate(plan([[0], [1]]), plan([[0, 1]]), 1.0)
+    with pytest.raises(InputError, match="several stages"):
+        migrate(plan([[0], [1]]), replace(plan([[0], [1]]), pp=2), 1.0)
     with pytest.raises(InputError, match="no GPU holds"):
         migrate(plan([[0], [1]]), plan([[0], [2]]), 1.0)
     with pytest.raises(InputError, match="expert_bytes"):

@@ -87,6 +87,27 @@ def where(plan: PlacementPlan, expert: int, layer: int = 0) -> set[int]:
     return {int(g) for g in plan.slot_rank[layer][plan.slot_expert[layer] == expert]}
 
 
+def test_slots_that_are_fixed_stay_and_the_others_make_level() -> None:
+    load = loads(16, "lognormal0.7", layers=2)
+    rules = Rules(pin={0: [0, 3, 5], 1: 2, 9: (6, 7)})
+    found = place(load, RACKS, replicas=16, rules=rules)
+    plan = check(found, load, RACKS, 32)
+    for layer in range(2):
+        assert {0, 3, 5} <= where(plan, 0, layer)
+        assert 2 in where(plan, 1, layer)
+        assert {6, 7} <= where(plan, 9, layer)
+    assert found.objective is not None
+    assert found.objective < 1.05
+
+
+def test_slots_left_free_stay_empty_where_that_is_lighter() -> None:
+    """One GPU at half speed: with a free slot on each of the others it holds one expert, with fixed slots two."""
+    load, slow = np.ones(6), [1.0, 1.0, 0.5]
+    fixed, free = (place(load, Gpus(slots, slow)) for slots in ([2, 2, 2], [3, 3, 3]))
+    # 6 experts over a pace of 2.5: fixed 2 / 0.5 = 4 over 2.4, free 3 / 1 = 3 over 2.4.
+    assert (fixed.objective, free.objective) == (pytest.approx(4 / 2.4), pytest.approx(3 / 2.4))
+
+
 def test_rules_are_kept() -> None:
     load = loads(16, "lognormal0.7", layers=2)
     rules = Rules(pin={3: 7, 5: 0}, forbid={0: [0, 1, 2, 3], 1: [4]}, together=[[2, 8, 9], [10, 11]])
@@ -143,6 +164,8 @@ def test_a_group_too_large_for_a_domain_is_named() -> None:
         ({"gap": 0}, "gap"),
         ({"time_limit": 0}, "time_limit"),
         ({"rules": Rules(pin={9: 0})}, "rules.pin.*0 to 1"),
+        ({"rules": Rules(pin={0: [0, 5]})}, "rules.pin.*0 to 1"),
+        ({"rules": Rules(pin={0: [1, 1]})}, "rules.pin.*twice"),
         ({"rules": Rules(forbid={0: [5]})}, "rules.forbid.*0 to 1"),
         ({"rules": Rules(together=[[0], [0, 1]])}, "in common"),
         ({"rules": Rules(apart="rack")}, "apart"),

@@ -141,7 +141,7 @@ def kept(seats: Any, rules: Rules, gpus: Gpus) -> bool:
     where = {e: {g for g, row in enumerate(seats) if e in row} for row in seats for e in row}
     zone = {"gpu": np.arange(len(seats)), "host": gpus.host, "domain": gpus.domain}.get(str(rules.apart))
     return (
-        all(g in where[e] for e, g in rules.pin.items())
+        all(g in where[e] for e, row in rules.pin.items() for g in ([row] if isinstance(row, int) else row))
         and all(not where[e] & set(row) for e, row in rules.forbid.items())
         and all(len({gpus.domain[g] for e in group for g in where[e]}) == 1 for group in rules.together)
         and (zone is None or all(len({int(zone[g]) for g in held}) > 1 for held in where.values()))
@@ -152,7 +152,7 @@ RULES = [
     Rules(pin={0: 3, 1: 3}), Rules(forbid={0: [0, 1], 3: [2]}), Rules(together=[[0, 1], [4, 5]]), Rules(apart="gpu"),
     Rules(apart="domain"), Rules(pin={2: 0}, forbid={1: [0]}, together=[[2, 3]]), Rules(apart="host", forbid={0: [3]}),
     Rules(pin={0: 0}, forbid={0: [0]}), Rules(together=[[0, 1, 2, 3, 4]]), Rules(pin={0: 0, 1: 0, 2: 0}),
-    Rules(apart="domain", together=[[0, 1]]),
+    Rules(apart="domain", together=[[0, 1]]), Rules(pin={0: [0, 3], 1: 2}), Rules(pin={0: [0, 3]}, together=[[0, 1]]),
 ]  # fmt: skip
 
 

@@ -99,14 +99,38 @@ def test_sources_are_domains_or_gpus_and_their_tokens_add_up() -> None:
     none = replace(loads, sources=None, load=np.array([[1.0, 3]]))
     assert sources_of(none, domain).round(12).tolist() == [[[0.1875, 0.5625], [0.0625, 0.1875]]]
     assert sources_of(replace(none, load=np.zeros((1, 2))), domain).sum() == pytest.approx(1)
-    with pytest.raises(InputError, match="neither the 2 domains nor the 4 GPUs"):
+    with pytest.raises(InputError, match="the 2 domains or the 4 GPUs"):
         sources_of(recorded(np.ones((3, 2))), domain)
+
+
+def test_stages_cost_what_each_costs_by_itself() -> None:
+    """Two stages on boxes 0, 1 and 2, 3: half of the layers each, as one stage on two boxes has all."""
+    asked = np.array([[1.0, 1, 1, 1, 8, 7, 6, 5], [8, 7, 6, 5, 1, 1, 1, 1]])
+    one = cost_plan(BOXES, MIXTRAL, WORK, in_order(), recorded(asked))
+    plan = PlacementPlan.contiguous(8, MIXTRAL.moe_layer_mask, Layout(ep=16, pp=2))
+    two = cost_plan(topo.load("hgx-h100-8", 4), MIXTRAL, WORK, plan, recorded(asked))
+    assert two.crossing_bytes == pytest.approx(one.crossing_bytes)
+    assert two.wire_seconds == pytest.approx(one.wire_seconds)
+    assert two.hot_seconds == pytest.approx(one.hot_seconds / 2)
+    assert two.gpu_load == pytest.approx(one.gpu_load)
+    assert np.unique(two.domain, axis=0).tolist() == [[0] * 8 + [1] * 8]
+    dispatched = two.traffic.loads.sum()
+    assert dispatched == pytest.approx(one.traffic.loads.sum())
+
+
+def test_stages_take_the_time_of_a_step() -> None:
+    plan = PlacementPlan.contiguous(8, MIXTRAL.moe_layer_mask, Layout(ep=8, pp=2))
+    load = np.array([8.0, 7, 6, 5, 4, 3, 2, 1])
+    found = cost_plan(BOXES, MIXTRAL, WORK, plan, recorded(load[None]))  # one domain a stage
+    plain = serving.step(BOXES, MIXTRAL, WORK, layout=Layout(ep=8, pp=2), plan=plan, expert_load=load)
+    assert found.step_seconds == pytest.approx(plain.serial)
+    assert found.crossing_bytes == 0
 
 
 def test_refused() -> None:
     loads = recorded(np.ones((2, 8)))
-    with pytest.raises(InputError, match="several stages"):
-        cost_plan(BOXES, MIXTRAL, WORK, replace(in_order(), pp=2), loads)
+    with pytest.raises(InputError, match="is not for mixtral"):
+        cost_plan(BOXES, MIXTRAL, WORK, replace(in_order(), layer_stage=np.zeros(3, dtype=np.intp)), loads)
     with pytest.raises(InputError, match="has 8"):
         cost_plan(BOXES, MIXTRAL, WORK, in_order(), recorded(np.ones((2, 9))))
 

@@ -60,6 +60,48 @@ def test_figures_and_json(recording: Path, tmp_path: Path) -> None:
     assert json.loads((out / "place.json").read_text())["schema"] == "place-load/1"
 
 
+def test_the_curve_beside_the_placement(recording: Path, tmp_path: Path) -> None:
+    """Fewer cross the heavier a GPU may be; each point above its bound, printed, drawn and in the JSON."""
+    words = (
+        "place",
+        "hgx-h100-8",
+        "--domains",
+        "2",
+        *MODEL,
+        "--load",
+        recording,
+        "--replicas",
+        "8",
+        "--balance",
+        "1.3",
+    )
+    done = run(*words, "--curve", "2,1.3", "--out", tmp_path / "out")
+    assert done.code == 0
+    assert "What balance costs" in done.out
+    assert {"curve.png", "curve.svg"} <= {path.name for path in (tmp_path / "out").iterdir()}
+    curve = json.loads((tmp_path / "out" / "place.json").read_text())["results"]["curve"]
+    crossing, bound = (np.array(curve[name])[:, 0] for name in ("crossing", "bound"))
+    assert curve["balance"] == [1.3, 2.0]
+    assert crossing[1] <= crossing[0]
+    assert (bound <= crossing + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--domains", "2", "--curve", "1.1,much"), "must be numbers, one or more each"),
+        (("--domains", "2", "--curve", "0.9"), "must be numbers, one or more each"),
+        (("--curve", "1.1"), "needs GPUs in several domains"),
+        (("--domains", "2", "--ep", "8", "--curve", "1.1"), "needs GPUs in several domains"),
+        (("--slots", "1"), "must be a whole number, 2 or more, for 16 copies on 8 GPUs"),
+    ],
+)
+def test_curves_and_slots_that_cannot_be(words: tuple[str, ...], says: str, recording: Path) -> None:
+    done = run("place", "hgx-h100-8", *MODEL, "--load", recording, "--replicas", "8", *words)
+    assert (done.code, done.out) == (2, "")
+    assert says in " ".join(done.err.split())
+
+
 def test_all_that_is_wrong_is_said_at_once(recording: Path, tmp_path: Path) -> None:
     done = run("place", "hgx-h100-9", *MODEL, "--load", recording, "--pp", "2", "--save", tmp_path / "no" / "file",
                "--format", "trtllm")  # fmt: skip
@@ -115,6 +157,7 @@ def test_rules_from_a_file(recording: Path, tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("apart = 'rack'", "apart = 'rack': is not known"), ("pin = [3]", "pin = [3]: must be a table"),
+        ("[pin]\n0 = ['a']", "expert = GPU, or [GPU, GPU]"), ("[pin]\n0 = [1, 1]", "a GPU twice"),
         ("[forbid]\n0 = 3", "must be a table of expert = [GPU, GPU]"), ("together = [0, 1]", "list of lists"),
         ("pins = 3", "pins = 'given': is no rule"), ("together = 'groups'", "has no groups of its own"),
         ("apart =", "is no TOML or JSON"), ("[pin]\n99 = 0", "is not one of 0 to 7"),
