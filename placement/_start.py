@@ -122,7 +122,7 @@ def start(
     bent |= count.max(axis=1) >= apart
     if not bent.any():
         return exchanged(load, seats, slots, speed)
-    tame = exchanged(load, parted(load, _dealt(seats, slots), slots, speed), slots, speed)
+    tame = exchanged(load, parted(load, _dealt(load, seats, slots), slots, speed), slots, speed)
     where = np.flatnonzero(bent)
     eplb = greedy(load[where], slots, speed, total)
     goal = heaviest_of(load[where], eplb, speed) * (1 + 1e-12)
@@ -131,8 +131,10 @@ def start(
         where, goal, eplb = where[worse], goal[worse], _rows(eplb, worse)
         if not len(where):
             break
-        found = better(load[where], _rows(tame, where), eplb, slots, speed)
-        tame.expert[where], tame.count[where] = found.expert, found.count
+        before = _rows(tame, where)
+        found = better(load[where], before, eplb, slots, speed)
+        new = np.full(len(where), True) if better is _doubled else _twice(before) | ~_twice(found)
+        tame.expert[where[new]], tame.count[where[new]] = found.expert[new], found.count[new]
     return tame
 
 
@@ -140,21 +142,40 @@ def _rows(seats: Seats, rows: Any) -> Seats:
     return Seats(seats.expert[rows], seats.count[rows])
 
 
-def _dealt(seats: Seats, slots: Ints) -> Seats:
-    """Deal layers anew in which an expert is twice on a GPU: most copies first, to the GPUs with most free slots."""
-    n = seats.count.shape[1]
+def _dealt(load: Floats, seats: Seats, slots: Ints) -> Seats:
+    """Deal layers anew in which an expert is twice on a GPU."""
     for layer in np.flatnonzero(_twice(seats)):
-        expert, count = seats.expert[layer], seats.count[layer]
-        free, dealt = slots.copy(), np.full_like(expert, n)
-        for i in np.argsort(-count, kind="stable"):
-            gpus = np.argsort(-free, kind="stable")[: count[i]]
-            if count[i] > (slots > 0).sum() or not free[gpus[-1]]:
-                break
-            dealt[gpus, slots[gpus] - free[gpus]] = i
-            free[gpus] -= 1
-        else:
-            expert[:] = dealt
+        expert, count = _dealt_out(load[layer], seats.count[layer], slots)
+        if count.sum() == seats.count[layer].sum():
+            seats.expert[layer], seats.count[layer] = expert, count
     return seats
+
+
+def _dealt_out(load: Floats, asked: Ints, slots: Ints) -> tuple[Ints, Ints]:
+    """Deal most copies first, to the GPUs with most free slots.
+
+    Copies that no GPU is left for become copies of the expert that is heaviest among those a free slot may take.
+    """
+    n = len(load)
+    expert, count = np.full((len(slots), int(slots.max())), n), np.zeros(n, dtype=np.int64)
+    free, absent = slots.copy(), np.ones((n, len(slots)), dtype=bool)
+    order = np.argsort(-asked, kind="stable")
+    for spare in range(int(asked.sum())):  # the first n rounds deal, the others fill
+        if spare < n:
+            i = int(order[spare])
+            gpus = np.argsort(-free, kind="stable")[: asked[i]]
+            gpus = gpus[free[gpus] > 0]
+        else:
+            able = absent & (free > 0)
+            if count.sum() == asked.sum() or not able.any():
+                break
+            i = int(np.where(able.any(axis=1), load / count, -1.0).argmax())
+            gpus = np.array([np.where(able[i], free, -1).argmax()])
+        expert[gpus, slots[gpus] - free[gpus]] = i
+        free[gpus] -= 1
+        count[i] += len(gpus)
+        absent[i, gpus] = False
+    return expert, count
 
 
 def _again(load: Floats, tame: Seats, eplb: Seats, slots: Ints, speed: Floats) -> Seats:
@@ -191,7 +212,7 @@ def _recounted(load: Floats, tame: Seats, eplb: Seats, slots: Ints, speed: Float
         count[step, b] -= 1
         seats = Seats(_packed(_coarse(rows), count, slots, speed, apart=True)[0], count)
         seats = exchanged(rows, parted(rows, seats, slots, speed), slots, speed, (1, 2))
-        k = int((heaviest_of(rows, seats, speed) + 1e9 * _twice(seats)).argmin())
+        k = int(np.where(_twice(seats), np.inf, heaviest_of(rows, seats, speed)).argmin())
         best.expert[i], best.count[i] = seats.expert[k], seats.count[k]
     worse = heaviest_of(load, best, speed) >= heaviest_of(load, tame, speed)
     best.expert[worse], best.count[worse] = tame.expert[worse], tame.count[worse]

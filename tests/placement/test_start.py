@@ -54,6 +54,27 @@ def test_any_slots_and_speeds(load: list[float], slots: list[int], speed: list[f
     assert heaviest_of(row, seats, pace)[0] >= fair * (1 - 1e-12)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(0, 7), min_size=1, max_size=6),
+    st.lists(st.floats(0, 100), min_size=1, max_size=7),
+    st.sampled_from([1.0, 1e12]),
+    st.floats(0, 1),
+)
+def test_no_gpu_has_an_expert_twice_where_they_can_be_apart(
+    slots: list[int], load: list[float], unit: float, part: float
+) -> None:
+    """A GPU holds as many different experts as it has slots, but no more than there are."""
+    n, room = len(load), np.array(slots)
+    most = int(np.minimum(room, n).sum())
+    if most < n:
+        return
+    seats = start((np.array([load]) + 1e-3) * unit, room, copies=n + int(part * (most - n)), doubled=False)
+    assert doubled(seats, n) == 0
+    assert seats.count.sum() == n + int(part * (most - n))
+    assert seats.count.min() >= 1
+
+
 def test_water_filling_leaves_the_heaviest_copy_as_light_as_can_be() -> None:
     """6 / 6, 3 / 3 and 1 / 1: ten copies of the same load."""
     assert copy_counts(np.array([[6.0, 3.0, 1.0]]), 10, 10).tolist() == [[6, 3, 1]]
