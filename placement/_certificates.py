@@ -1,40 +1,20 @@
-"""How light can one layer's heaviest GPU be at best? Proofs that know nothing of which GPU is which.
+"""How light can one layer's heaviest GPU be at best? Bounds in closed form and by one linear program.
 
-Identical GPUs make the plain assignment program hopeless. What is free of that symmetry:
-how many copies every expert has, and what any GPU can hold at a load it may not exceed. A
-copy larger than half of it is alone of its kind on its GPU and leaves its neighbours what
-is left: of those at least one is small, two are smaller still than ... (with two slots this
-is Hall's condition of a perfect matching; with more they are cutting-stock patterns seen
-from their dual). If no counts of copies satisfy all such conditions, every placement has a
-heavier GPU. The linear relaxation proves it.
+They know nothing of which GPU is which; tighter ones, from whole numbers of copies, are in `_copies_bound`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["copies_bound", "copies_within", "filled_bound", "least_heaviest", "ruled_bound"]
+__all__ = ["filled_bound", "least_heaviest", "ruled_bound"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-#: Parts of the neighbours' room at which their smallness is counted by size, not by number.
-_SLOPES = (0.6, 0.8, 1.0, 1.25, 1.6)
-#: Copies are counted one by one down to this part of the load in question, and as weightless below.
-_SMALL = 0.06
-#: The same where numbers are whole.
-_TINY = 0.005
-#: What HiGHS is asked: presolving takes longer than it saves here.
-_OPTIONS: Any = {"presolve": False}
-#: With whole numbers presolve finds most at the root.
-_WHOLE: Any = {"node_limit": 2000}
-#: Conditions added at a time, rounds of adding, and by how much one must be violated to prove anything.
-_ROWS, _ROUNDS, _PROVEN = 16, 24, 1e-5
 
 
 def least_heaviest(load: Floats, copies: int, slots: Ints, speed: Floats) -> tuple[float, str]:
@@ -133,178 +113,3 @@ def ruled_bound(load: Floats, may: NDArray[np.bool_], speed: Floats) -> float:
         A_ub=hstack([inside, csr_array(-pace[:, None])]), b_ub=np.zeros(len(pace)),
     )  # fmt: skip
     return float(found.fun) * (1 - 1e-9) if found.status == 0 else 0.0
-
-
-def copies_bound(
-    load: Floats, copies: int, gpus: int, slots: int, floor: float, best: float, gap: float, steps: int = 10
-) -> float:  # fmt: skip
-    """Return a load that the heaviest of alike GPUs reaches where copies share equally.
-
-    Parameters
-    ----------
-    load : (experts,) float
-        Loads.
-    copies, gpus, slots : int
-        Copies in all, GPUs, slots of each.
-    floor, best : float
-        What is proven already, and a load that is reached by some placement.
-    gap : float
-        best / bound - 1 that is good enough.
-    steps : int, optional
-        Loads to try to refute at most.
-
-    Returns
-    -------
-    float
-        floor or more.
-
-    Examples
-    --------
-    Three experts of 6 can only be beside one of 1 each; the fourth pair is two of 1, or less.
-
-    >>> import numpy as np
-    >>> bound = copies_bound(np.array([6.0, 6.0, 6.0, 1.0, 1.0, 1.0]), 6, 3, 2, 7.0, 7.0, 1e-3)
-    >>> round(bound, 1)
-    7.0
-    """
-    low, width, above, below = floor, 4 * gap, 0.0, np.inf  # widths not refuted, and refuted
-    for _ in range(steps):
-        tried = best / (1 + width)
-        if tried <= floor or width < gap:
-            break
-        if _refuted(load, copies, gpus, slots, tried):
-            low, below = tried, width
-            if above > gap and below <= 1.5 * above:
-                break
-        else:
-            above = width
-        width = 2 * above if below == np.inf else (above + below) / 2 if above else below / 2
-    return low
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Every expert's possible numbers of copies: expert, copies, size of one."""
-
-    expert: Ints
-    copies: Floats
-    size: Floats
-
-
-def _columns(load: Floats, copies: int, most: float, small: float) -> _Columns:
-    """List numbers of copies not above `most`; the last of an expert stands for more, all weightless."""
-    n = len(load)
-    spare = copies - n + 1
-    last = np.clip(np.maximum(np.ceil(load / (small * most)), 5), 1, spare).astype(np.int64)
-    many = last + (last < spare)
-    expert = np.repeat(np.arange(n), many)
-    number = np.arange(len(expert)) - np.repeat(np.cumsum(many) - many, many) + 1
-    size = np.where(number > last[expert], 0.0, load[expert] / number)
-    kept = size <= most * (1 + 1e-12)
-    return _Columns(expert[kept], number[kept].astype(np.float64), size[kept])
-
-
-@dataclass(frozen=True)
-class _Conditions:
-    """Copies of size large[i] or more leave their neighbours room[i]: some, by number or by size, are small."""
-
-    large: Floats
-    room: Floats
-    rank: Ints
-    slope: Floats
-
-
-def _conditions(c: _Columns, slots: int, most: float) -> _Conditions:
-    large = np.unique(c.size[c.size >= most / 2])
-    kinds = [(rank, 0.0) for rank in range(1, slots)] + [(0, slope) for slope in _SLOPES if slots > 2]
-    rank, slope = (np.repeat([kind[i] for kind in kinds], len(large)) for i in (0, 1))
-    all_large = np.tile(large, len(kinds))
-    return _Conditions(all_large, most - all_large, rank.astype(np.int64), slope)
-
-
-def _rows(c: _Columns, which: _Conditions, slots: int, most: float) -> Floats:
-    """Return what a copy of every size asks of (above zero) or gives to each condition."""
-    tiny = 1e-12 * most
-    size, large = c.size[None, :], c.size >= which.large[:, None] - tiny
-    room, rank = which.room[:, None], which.rank[:, None]
-    by_number = (slots - rank) * large - 1.0 * (size <= room / np.maximum(rank, 1) + tiny)
-    mean = np.maximum(which.slope[:, None] * room / (slots - 1), tiny)
-    by_size = (large * ((slots - 1) * mean - most + size) - np.maximum(mean - size, 0)) / mean
-    return np.asarray(np.where(rank > 0, by_number, by_size) * c.copies)
-
-
-def _refuted(load: Floats, copies: int, gpus: int, slots: int, most: float) -> bool:
-    """Say whether no numbers of copies, whole or not, satisfy all conditions at a load of `most`."""
-    return copies_within(load, copies, gpus, slots, most, whole=False) is None
-
-
-def copies_within(
-    load: Floats, copies: int, gpus: int, slots: int, most: float, *, whole: bool = True
-) -> Ints | None:  # fmt: skip
-    """Return numbers of copies of each expert with which no condition forbids a heaviest GPU of `most`.
-
-    None if there are none: then no placement is as light. With two slots a GPU the conditions are Hall's, and
-    whole numbers that satisfy them all make pairs. Empty where it is not settled.
-    """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array, vstack
-
-    c = _columns(load, copies, most, _TINY if whole else _SMALL)
-    if len(np.unique(c.expert)) < len(load):
-        return None
-    conditions = _conditions(c, slots, most)
-    if not len(conditions.large):
-        return np.zeros(0, dtype=np.int64)
-    many, n = len(c.expert), len(load)
-    empty = gpus * slots - copies
-    once = csr_array((np.ones(many), (c.expert, np.arange(many))), shape=(n, many + 2))
-    in_all = csr_array(np.append(c.copies, [1.0, 0.0])[None, :])
-    cost, lower = np.zeros(many + 2), np.zeros(many + 2)
-    cost[-1], lower[-1] = 1.0, -1.0
-    upper = np.append(np.ones(many), [copies, gpus * slots])
-    if whole:  # nothing may be above: a program of whole numbers alone, of which HiGHS prints nothing
-        cost[-1], lower[-1], upper[-1] = 0.0, 0.0, 0.0
-    chosen = np.unique(np.linspace(0, len(conditions.large) - 1, _ROWS).astype(int))
-    rows = np.zeros((0, many + 2))
-    for _ in range(_ROUNDS):
-        picked = _Conditions(*(field[chosen] for field in vars(conditions).values()))
-        new = np.hstack([_rows(c, picked, slots, most), np.tile([-1.0, -1.0], (len(chosen), 1))])
-        rows = np.vstack([rows, new])
-        matrix = vstack([once, in_all, csr_array(rows)]).tocsc()
-        low = np.concatenate([np.ones(n), [copies], np.full(len(rows), -np.inf)])
-        high = np.concatenate([np.ones(n), [copies], np.full(len(rows), float(empty))])
-        found: Any = milp(
-            cost, integrality=np.full(many + 2, int(whole)), options=_WHOLE if whole else _OPTIONS,
-            constraints=LinearConstraint(matrix, low, high), bounds=Bounds(lower, upper),
-        )  # fmt: skip
-        if found.x is None or found.fun > _PROVEN:
-            return None if found.status == 2 or found.x is not None else np.zeros(0, dtype=np.int64)
-        over = _violations(c, conditions, found.x[:-1], slots, most) - empty
-        chosen = np.argsort(-over, kind="stable")[:_ROWS]
-        chosen = chosen[over[chosen] > _PROVEN]
-        if not len(chosen):
-            return _filled(np.bincount(c.expert, c.copies * (found.x[:many] > 0.5), n).astype(np.int64), load, copies)
-    return np.zeros(0, dtype=np.int64)
-
-
-def _filled(count: Ints, load: Floats, copies: int) -> Ints:
-    """Give copies that the program took for weightless to the lightest experts."""
-    for _ in range(copies - int(count.sum())):
-        count[np.argmin(load / np.maximum(count, 1))] += 1
-    return count
-
-
-def _violations(c: _Columns, which: _Conditions, found: Floats, slots: int, most: float) -> Floats:
-    """Return how much each condition asks beyond what it is given: sums over sizes in order."""
-    order = np.argsort(c.size, kind="stable")
-    size, amount = c.size[order], (c.copies * found[:-1])[order]
-    below, weight = (np.concatenate([[0.0], np.cumsum(part)]) for part in (amount, amount * size))
-    tiny = 1e-12 * most
-    at = np.searchsorted(size, which.large - tiny)
-    large, large_weight = below[-1] - below[at], weight[-1] - weight[at]
-    small = below[np.searchsorted(size, which.room / np.maximum(which.rank, 1) + tiny, side="right")]
-    by_number = (slots - which.rank) * large - small
-    mean = np.maximum(which.slope * which.room / (slots - 1), tiny)
-    under = np.searchsorted(size, mean)
-    by_size = (((slots - 1) * mean - most) * large + large_weight - (mean * below[under] - weight[under])) / mean
-    return np.asarray(np.where(which.rank > 0, by_number, by_size) - found[-1])

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collectives import plain
-from placement._certificates import copies_bound, copies_within, filled_bound, least_heaviest, ruled_bound
+from placement._certificates import filled_bound, least_heaviest, ruled_bound
+from placement._copies_bound import copies_bound, copies_within
 from placement._moves import Layer, layer_of
 from placement._pairs import paired, seated_in_pairs
 from placement._place_asked import asked_to_place
