@@ -15,8 +15,8 @@ from placement._copies_bound import copies_bound, copies_within
 from placement._moves import Layer, layer_of
 from placement._pairs import paired, seated_in_pairs
 from placement._place_asked import asked_to_place
-from placement._place_by import place_by
-from placement._place_layers import Task, layers_under, quick_layers
+from placement._place_layers import Found, Task, layers_under, quick_layers
+from placement._place_small import annealed, is_small, settled, small_under
 from placement._rules import Gpus, Rules
 from placement._search import search
 from placement._start import start
@@ -34,8 +34,6 @@ GAP, WORK = 5e-4, {"equal": 6000, "weighted": 9000}
 _WIDE, _LONGER = 0.004, 4
 #: Loads of a layer to try to refute with whole numbers of copies.
 _ROUNDS = 12
-#: Copies up to which a layer is annealed too, and steps for every copy.
-_SMALL, _ANNEALING = 64, 300
 #: Searches of a layer: what they try by chance, and their part of the work.
 _CHANCES = ((12345, 0.7), (1, 0.15), (2, 0.15))
 
@@ -124,8 +122,9 @@ def place(
     time_limit : float, optional
         For all layers [s]. Without it the answer does not depend on the machine's speed.
     exact : bool, optional
-        Whether to prove with whole numbers of copies what the quick proof leaves open: seconds a layer. Of
-        copies that share equally on GPUs alike; with two slots on every GPU the answer is then within `gap`
+        Whether to prove with whole numbers what the quick proof leaves open: seconds a layer. Of layers of a few
+        copies on a few GPUs, rules and all, of which the lightest placement is looked for (of the smallest always);
+        and of copies that share equally on GPUs alike: with two slots on every GPU the answer is then within `gap`
         of the best there is.
 
     Returns
@@ -150,33 +149,29 @@ def place(
     loads, layer = np.unique(whole, axis=0, return_inverse=True)  # alike layers are placed once, and alike
     until = None if time_limit is None else time.perf_counter() + time_limit
     copies = loads.shape[1] + replicas
-    if rules.given:
-        if copies <= _SMALL and not rules.together:
-            return _by_search(whole, machine, rules, replicas, sharing)
+    if is_small(copies) and rules.given and not rules.together:
+        found = small_under(loads, machine, rules, copies, sharing)
+    elif rules.given:
         layers = layers_under(loads, machine, rules, copies)
-        if isinstance(layers, str):
-            return _infeasible(layers)
+        found = layers if isinstance(layers, str) else [
+            _solved(each, machine, copies, sharing, gap, work, until) for each in layers
+        ]  # fmt: skip
     else:
-        layers = quick_layers(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
-    found = [_solved(each, machine, copies, sharing, gap, work, until) for each in layers]
-    if copies <= _SMALL and not rules.given:
-        found = [_annealed(each, machine, copies, sharing, gap) for each in found]
+        quick = quick_layers(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
+        found = [_solved(each, machine, copies, sharing, gap, work, until) for each in quick]
+        if is_small(copies):
+            found = [annealed(each, machine, copies, sharing, gap) for each in found]
+    if isinstance(found, str):
+        return _infeasible(found)
+    found = [settled(each, machine, rules, copies, sharing, gap, until, exact) for each in found]
     if exact:
         found = [_proven(each, machine, copies, sharing, gap, until) for each in found]
     return _answer(whole, machine, [found[i] for i in layer.ravel()], sharing)
 
 
-@dataclass(frozen=True)
-class _Found:
-    task: Task
-    bound: float
-    why: str
-    stopped: bool
-
-
 def _solved(
     task: Task, machine: Gpus, copies: int, sharing: str, gap: float, work: int, until: float | None
-) -> _Found:  # fmt: skip
+) -> Found:  # fmt: skip
     """Search, prove, and search on where the proof leaves a gap."""
     load = task.layer.load[:-1]
     bound, why = least_heaviest(task.whole, copies, machine.slots, machine.speed)
@@ -207,7 +202,7 @@ def _solved(
         again, layer = _searched(task.layer, bound * (1 + 0.6 * gap), _LONGER * work, sharing == "weighted")
         if again < best:
             best, task = again, replace(task, layer=layer)
-    return _Found(task, min(bound, best), why, stopped)
+    return Found(task, min(bound, best), why, stopped)
 
 
 def _alike(task: Task, machine: Gpus, sharing: str) -> bool:
@@ -215,7 +210,7 @@ def _alike(task: Task, machine: Gpus, sharing: str) -> bool:
     return sharing == "equal" and not task.ruled and len(set(machine.speed)) == 1
 
 
-def _proven(found: _Found, machine: Gpus, copies: int, sharing: str, gap: float, until: float | None) -> _Found:
+def _proven(found: Found, machine: Gpus, copies: int, sharing: str, gap: float, until: float | None) -> Found:
     """Prove with whole numbers of copies; with two slots a GPU what cannot be refuted is a better placement."""
     slots = machine.slots[machine.slots > 0]
     task, bound, why = found.task, found.bound, found.why
@@ -239,7 +234,7 @@ def _proven(found: _Found, machine: Gpus, copies: int, sharing: str, gap: float,
             reached = float(layer.share.sum(axis=1).max())
             if reached < best:
                 task, best, high = replace(task, layer=layer), reached, reached
-    return _Found(task, min(bound, best), why, found.stopped)
+    return Found(task, min(bound, best), why, found.stopped)
 
 
 def _searched(start: Layer, goal: float, work: int, weighted: bool) -> tuple[float, Layer]:
@@ -255,59 +250,12 @@ def _searched(start: Layer, goal: float, work: int, weighted: bool) -> tuple[flo
     return best, found
 
 
-def _annealed(found: _Found, machine: Gpus, copies: int, sharing: str, gap: float) -> _Found:
-    """Search a small layer by annealing too: where a few copies must share well, exchanges get stuck."""
-    task, best = found.task, float((found.task.layer.share.sum(axis=1) / machine.speed).max())
-    if best <= found.bound * (1 + gap):
-        return found
-    load, able = task.layer.load[:-1], machine.slots > 0
-    other = place_by(load[None], _flat(machine), replicas=copies - len(load), sharing=sharing, work=_ANNEALING)
-    assert other.plan is not None  # no rules, so no reason not to
-    reached = float(other.value["heaviest_gpu"][0] * load.sum() / machine.speed[able].sum())
-    if reached >= best * (1 - 1e-12):
-        return found
-    plan, n = other.plan, len(load)
-    order = np.argsort(plan.slot_rank[0], kind="stable")
-    gpu, held = plan.slot_rank[0][order], plan.slot_expert[0][order]
-    seat = np.arange(len(gpu)) - np.searchsorted(gpu, gpu)
-    expert = np.full((len(machine.slots), int(machine.slots.max())), n)
-    expert[gpu, seat] = held
-    layer = layer_of(load, expert, plan.logcnt[0], machine.slots, machine.speed)
-    layer.share[gpu, seat] = load[held] * plan.shares[0][order]
-    return replace(found, task=replace(task, layer=layer), bound=min(found.bound, reached))
-
-
-def _flat(machine: Gpus) -> Gpus:
-    """Return the GPUs as one domain, so that copies share wherever tokens come from; their domains are the hosts."""
-    return Gpus(machine.slots, machine.speed, host=machine.domain)
-
-
-def _by_search(loads: Floats, machine: Gpus, rules: Rules, replicas: int, sharing: str) -> ExpertPlacement:
-    """Place a few copies by `place_by`, which knows for certain whether anything keeps to the rules."""
-    apart = "host" if rules.apart in ("host", "domain") else rules.apart
-    flat = _flat(machine) if rules.apart == "domain" else Gpus(machine.slots, machine.speed, host=machine.host)
-    found = place_by(
-        loads[:, None], flat, replicas=replicas, sharing=sharing, rules=replace(rules, apart=apart)
-    )  # fmt: skip
-    if found.plan is None:
-        return _infeasible(found.binding)
-    heavy, bound = found.value["heaviest_gpu"], found.bound["heaviest_gpu"]
-    weight = found.plan.gpu_load(loads) / machine.speed
-    mean = loads.sum(axis=1) / machine.speed[machine.slots > 0].sum()
-    objective, least = float(heavy.mean()), float(bound.mean())
-    gap = objective / least - 1
-    return ExpertPlacement(
-        found.plan, weight / mean[:, None], objective, least, gap, f"feasible, within {100 * gap:.3g} % of any other",
-        found.binding, heavy, bound, (found.binding,) * len(heavy),
-    )  # fmt: skip
-
-
 def _infeasible(why: str) -> ExpertPlacement:
     none = np.zeros(0)
     return ExpertPlacement(None, np.zeros((0, 0)), None, None, None, f"infeasible: {why}", why, none, none, ())
 
 
-def _answer(loads: Floats, machine: Gpus, found: list[_Found], sharing: str) -> ExpertPlacement:
+def _answer(loads: Floats, machine: Gpus, found: list[Found], sharing: str) -> ExpertPlacement:
     """Put layers together in one plan, and weigh it again from the plan alone."""
     expert, rank, share = (np.array(part) for part in zip(*(_slots(each.task) for each in found), strict=True))
     stage = np.zeros(len(loads), dtype=np.intp)

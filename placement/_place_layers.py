@@ -12,7 +12,7 @@ from placement._moves import Layer, layer_of
 from placement._ruled_seats import seats_under
 from placement._rules import Allowed, Gpus, Rules, allowed, may_of, seated
 
-__all__ = ["Task", "layers_under", "quick_layers"]
+__all__ = ["Found", "Task", "layers_under", "quick_layers"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -35,6 +35,20 @@ class Task:
     def ruled(self) -> bool:
         """Whether any rule holds."""
         return self.may is not None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A layer, the load over speed that its heaviest GPU cannot be below and why, and if the clock stopped it."""
+
+    task: Task
+    bound: float
+    why: str
+    stopped: bool
+
+    def heaviest(self, speed: Floats) -> float:
+        """Return the load over speed of the heaviest GPU."""
+        return float((self.task.layer.share.sum(axis=1) / speed).max())
 
 
 def quick_layers(loads: Floats, seats: Seats, machine: Gpus) -> list[Task]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from placement._rules import Gpus, Rules, may_of
 
-__all__ = ["Seats", "seats_under"]
+__all__ = ["Conditions", "Seats", "conditions_of", "seats_under"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -65,13 +65,25 @@ def _blamed(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> str:
     return f"no placement of {copies} copies keeps to " + " and ".join(f"rules.{name}" for name in rules.given)
 
 
-def _solved(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> tuple[Bools, Bools] | None:
-    """Return who is where, (experts, gpus), and who may be; None if nothing keeps to the rules."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array, vstack
+class Conditions(NamedTuple):
+    """What a placement of one layer keeps to, in whole numbers that are zero or one.
 
-    n, m = len(load), len(gpus.slots)
-    may, domains = may_of(gpus, rules, n), np.unique(gpus.domain)
+    Columns are the cells (experts, gpus), expert after expert, then for every group the domains it may be in.
+    `low` <= `table` @ numbers <= `high`, and numbers are from `least` to `most`.
+    """
+
+    table: Any
+    low: Floats
+    high: Floats
+    least: Floats
+    most: Floats
+
+
+def conditions_of(n: int, gpus: Gpus, rules: Rules, copies: int) -> Conditions:
+    """Return the conditions of rules and slots: every expert somewhere, none twice on a GPU, all copies."""
+    from scipy.sparse import csr_array
+
+    m, domains = len(gpus.slots), np.unique(gpus.domain)
     groups = [list(group) for group in rules.together]
     cells, homes = n * m, len(groups) * len(domains)
     cell = np.arange(cells).reshape(n, m)
@@ -93,23 +105,33 @@ def _solved(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> tuple[Bools,
     weight = np.concatenate([np.broadcast_to(value, len(columns)) for columns, value, *_ in rows])
     columns = np.concatenate([columns for columns, *_ in rows])
     table = csr_array((weight, (at, columns)), shape=(len(rows), cells + homes))
-    low, high = np.zeros(cells + homes), np.r_[may.ravel().astype(float), np.ones(homes)]
+    least, most = np.zeros(cells + homes), np.r_[may_of(gpus, rules, n).ravel().astype(float), np.ones(homes)]
     for e, g in rules.pins:
-        low[cell[e, g]] = 1.0
-    if (low > high).any():
+        least[cell[e, g]] = 1.0
+    low, high = (np.array([row[i] for row in rows], dtype=np.float64) for i in (2, 3))
+    return Conditions(table, low, high, least, most)
+
+
+def _solved(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> tuple[Bools, Bools] | None:
+    """Return who is where, (experts, gpus), and who may be; None if nothing keeps to the rules."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    n, m = len(load), len(gpus.slots)
+    c = conditions_of(n, gpus, rules, copies)
+    if (c.least > c.most).any():
         return None
     # A level start: loads of the heaviest experts on different GPUs, by a cost that differs from cell to cell.
-    cost = np.r_[(load[:, None] * (1 + (np.arange(n)[:, None] + np.arange(m)) % m)).ravel(), np.zeros(homes)]
-    limits = LinearConstraint(vstack([table]), [low for *_, low, _ in rows], [high for *_, high in rows])
-    whole = np.ones(cells + homes, dtype=np.int64)
+    cells = n * m
+    cost = np.zeros(len(c.least))
+    cost[:cells] = (load[:, None] * (1 + (np.arange(n)[:, None] + np.arange(m)) % m)).ravel()
     found = milp(
-        cost / max(float(cost.max()), 1e-300), integrality=whole, bounds=Bounds(low, high), constraints=limits,
+        cost / max(float(cost.max()), 1e-300), integrality=np.ones(len(cost), dtype=np.int64),
+        bounds=Bounds(c.least, c.most), constraints=LinearConstraint(c.table, c.low, c.high),
         options={"mip_rel_gap": 1.0},
     )  # fmt: skip
     if found.x is None:
         return None
-    held = found.x[:cells].reshape(n, m) > 0.5
-    for k, group in enumerate(groups):
-        home = domains[int(found.x[cells + k * len(domains) :][: len(domains)].argmax())]
-        may[group] &= gpus.domain == home
+    held, may, domains = found.x[:cells].reshape(n, m) > 0.5, may_of(gpus, rules, n), np.unique(gpus.domain)
+    for group, home in zip(rules.together, found.x[cells:].reshape(-1, len(domains)), strict=True):
+        may[list(group)] &= gpus.domain == domains[int(home.argmax())]
     return held, may
