@@ -19,6 +19,12 @@ _COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
 #: Points beside the front that are drawn, so that a million do not make a file of 50 MB.
 _CLOUD = 4000
 
+#: How the operations of a step share time, in short.
+_RULES = {
+    "lower": "all overlapped", "two_batch": "two batches in turn", "serial": "one operation after the other",
+    "lecture": "the lecture's max", "scaling_book": "the scaling book's sum",
+}  # fmt: skip
+
 
 def draw_pareto(sweep: Sweep, *, heading: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw tokens per second of a GPU against what a user sees: all points that fit, and the fronts.
@@ -63,7 +69,8 @@ def draw_pareto(sweep: Sweep, *, heading: str | None = None, ax: Axes | None = N
                 ax.plot(x, y, color=colour, marker="o", markersize=3, linewidth=1.1, label=name, zorder=3)
         _name_some(ax, sweep, front)
         per_user = "tokens/s per user" if (sweep.tokens_per_user[sweep.fits] > 0).any() else "passes/s"
-        ax.set(xscale="log", yscale="log", xlabel=f"{per_user} [1/s]", ylabel="tokens/s per GPU [1/s]")
+        rule = f"predicted for {sweep.profile}" if sweep.time == "engine" else f"ideal software, {_RULES[sweep.time]}"
+        ax.set(xscale="log", yscale="log", xlabel=f"{per_user} [1/s] ({rule})", ylabel="tokens/s per GPU [1/s]")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
         ax.grid(which="major")

@@ -9,7 +9,18 @@ import typer
 
 from rackbound._defaults import CONTEXT
 from rackbound._graphs import fabric_of, graph_of
-from rackbound._options import Assume, Context, Json, ModelName, OneDomain, Settings, assumptions_of, overrides_of
+from rackbound._options import (
+    Assume,
+    Context,
+    Engine,
+    Json,
+    ModelName,
+    OneDomain,
+    Settings,
+    assumptions_of,
+    engine_of,
+    overrides_of,
+)
 from rackbound._output import emit_json, envelope
 from topo import Fabric, Fault, InputError, is_graph_file, load_design, together
 from topo.units import parse_quantity
@@ -46,6 +57,7 @@ def size(
     domains: Annotated[
         int | None, typer.Option(help="Domains of the graph steps are worked out on.  [default: of two units]")
     ] = None,
+    engine: Engine = None,
     assume: Assume = None,
     settings: Settings = None,
     as_json: Json = False,
@@ -56,8 +68,9 @@ def size(
 
     stated, overrides = assumptions_of(assume), overrides_of(settings)
     asked: dict[str, Any] = {"cache_hit": cache_hit, "quantile": quantile, "headroom": headroom}
-    loaded, in_, out, first, each, widths, thirds, stages = together(
+    loaded, profile, in_, out, first, each, widths, thirds, stages = together(
         lambda: load_model(model, stated),
+        lambda: engine_of(engine),
         lambda: _lengths(prompt, "--prompt"),
         lambda: _lengths(answer, "--answer"),
         lambda: parse_quantity(ttft, "seconds", place="--ttft"),
@@ -69,11 +82,14 @@ def size(
     traffic = Traffic(requests, prompt=in_, answer=out, ttft=first, tpot=each, **asked)
     graph = graph_of(design, domains, _two_units(design, overrides, widths, thirds, stages), overrides)
     chosen: dict[str, Any] = {"ep": widths, "tp": thirds, "pp": stages}
-    found = sized(graph, loaded, traffic, dollars_per_gpu_hour=rent, spare_racks=spare_racks, **chosen)
+    found = sized(
+        graph, loaded, traffic, dollars_per_gpu_hour=rent, spare_racks=spare_racks, profile=profile, **chosen
+    )  # fmt: skip
     if as_json:
         inputs = {"design": design, "model": model, "assume": stated, "requests_per_second": requests,
                   "prompt": traffic.shares("prompt"), "answer": traffic.shares("answer"), **asked,
                   "ttft": first, "tpot": each, **chosen, "dollars_per_gpu_hour": rent, "spare_racks": spare_racks,
+                  "engine": engine,
                   "domains": len(Fabric.from_graph(graph).domain_sizes), "settings": overrides}  # fmt: skip
         emit_json(envelope("size/1", inputs, found.assumptions, found.to_dict()))
         return
@@ -91,6 +107,7 @@ def handover(
     context: Context = CONTEXT,
     cached: Annotated[int, typer.Option(help="Of a prompt's tokens those already in the cache.")] = 0,
     domains: OneDomain = None,
+    engine: Engine = None,
     assume: Assume = None,
     settings: Settings = None,
     as_json: Json = False,
@@ -101,8 +118,9 @@ def handover(
     from serving import handover as handed
 
     stated, overrides = assumptions_of(assume), overrides_of(settings)
-    loaded, work, size = together(
+    loaded, profile, work, size = together(
         lambda: load_model(model, stated),
+        lambda: engine_of(engine),
         lambda: Workload("prefill", context=context, cached=cached, batch=batch),
         lambda: None if is_graph_file(design) else load_design(design, overrides).design.domain_size,
     )
@@ -111,13 +129,13 @@ def handover(
     second = first if decode is None else _layout(decode, "--decode", usual)
     count = 1 if size is None else -(-first.gpus // size) + -(-second.gpus // size)
     fabric = fabric_of(design, domains, count, overrides)
-    passed = step(fabric, loaded, work, layout=first)
+    passed = step(fabric, loaded, work, layout=first, profile=profile)
     pools: dict[str, Any] = {"prefill": first, "decode": second}
     found = handed(fabric, loaded, work, passed.seconds, **pools)
-    limit = sending_dominates_from(fabric, loaded, work, **pools)
+    limit = sending_dominates_from(fabric, loaded, work, profile=profile, **pools)
     if as_json:
         inputs = {"design": design, "model": model, "assume": stated, "batch": batch, "context": context,
-                  "cached": cached, "prefill": plain(first), "decode": plain(second),
+                  "cached": cached, "engine": engine, "prefill": plain(first), "decode": plain(second),
                   "domains": len(fabric.domain_sizes), "settings": overrides}  # fmt: skip
         told = {"pass_seconds": passed.seconds, "fits": passed.fits, "dominates_from": limit}
         emit_json(envelope("handover/1", inputs, passed.assumptions, found.to_dict() | told))

@@ -69,7 +69,7 @@ def _sent(one: Handover) -> str:
 
 
 def _power(fleet: Fleet) -> str:
-    return "no power stated" if fleet.watts is None else f"{fleet.watts / 1e3:,.4g} kW of what the design states"
+    return "no power stated" if fleet.watts is None else f"{fleet.watts / 1e3:,.0f} kW of what the design states"
 
 
 def _dollars(fleet: Fleet) -> str:

@@ -14,10 +14,9 @@ from topo import RULES, Fault, Hash, InputError, Tables, read
 from topo.units import parse_quantity
 
 __all__ = [
-    "Algorithm", "Assume", "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Free", "Json", "ModelName", "Nodes",
-    "OneDomain", "Overlap", "Pipelined", "Profile", "QueuePairs", "Routing", "Settings", "Suggest", "assumptions_of",
-    "budget_seconds",
-    "overrides_of", "routing_of", "workload_of",
+    "Algorithm", "Assume", "Batch", "BatchPerGpu", "Budget", "Context", "Domains", "Engine", "Free", "Json",
+    "ModelName", "Nodes", "OneDomain", "Overlap", "Pipelined", "Profile", "QueuePairs", "Routing", "Settings",
+    "Suggest", "assumptions_of", "budget_seconds", "engine_of", "overrides_of", "routing_of", "workload_of",
 ]  # fmt: skip
 
 ModelName = Annotated[str, typer.Option("--model", help="Catalogue name or a Hugging Face config.json.")]
@@ -69,6 +68,9 @@ QueuePairs = Annotated[int | None, typer.Option(help="hash: flows that share the
 Profile = Annotated[
     str, typer.Option("--profile", help="Software: ideal (the wires alone), nccl-hopper, ..., or a TOML file.")
 ]
+Engine = Annotated[
+    str | None, typer.Option("--engine", help="A serving engine, as vllm-blackwell, or a TOML file.  [default: ideal]")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, SI units.")]
 Settings = Annotated[
     list[str] | None,
@@ -96,6 +98,13 @@ def assumptions_of(assume: list[str] | None) -> dict[str, Any]:
         except ValueError:
             found[key.strip()] = value.strip()
     return found
+
+
+def engine_of(engine: str | None) -> Any:
+    """Return the profile of --engine, ideal where none is named."""
+    from serving import load_engine
+
+    return "ideal" if engine is None else load_engine(engine)
 
 
 def overrides_of(settings: list[str] | None) -> dict[str, Any]:

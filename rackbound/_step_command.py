@@ -22,6 +22,7 @@ from rackbound._options import (
     Profile,
     Settings,
     assumptions_of,
+    engine_of,
     overrides_of,
 )
 from rackbound._output import emit_json, envelope, note
@@ -132,13 +133,11 @@ def step(
 
 def _software(engine: str | None, profile: str) -> Any:
     """Return the profile of the step: the engine where one is named."""
-    from serving import load_engine
-
     if engine is None:
         return profile
     if profile != "ideal":
         raise InputError(Fault("--profile", profile, "does not go with --engine", "Leave one of the two out."))
-    return load_engine(engine)
+    return engine_of(engine)
 
 
 def _draw(file: str, result: Any, heading: str) -> None:

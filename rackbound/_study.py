@@ -13,13 +13,14 @@ import networkx as nx
 
 from rackbound._defaults import CONTEXT
 from rackbound._graphs import graph_of
+from rackbound._options import engine_of
 from serving import Model, Workload, load_model
 from topo import Fault, InputError, is_graph_file, suggest, together
 
 __all__ = ["Study", "read_study"]
 
 _KEYS = {
-    "study": ("designs", "domains", "models", "weight_dtype", "time"),
+    "study": ("designs", "domains", "models", "weight_dtype", "time", "engine"),
     "layout": ("ep", "tp", "pp"),
     "workload": tuple(field.name for field in fields(Workload)),
 }
@@ -35,7 +36,8 @@ class Study:
     models: dict[str, Model]
     workloads: dict[str, Workload]
     axes: dict[str, Any]
-    time: str
+    time: str | None
+    profile: Any
     inputs: dict[str, Any]
 
 
@@ -48,7 +50,8 @@ def read_study(path: str) -> Study:
         Everything wrong with it.
     """
     stated = _parsed(path)
-    rows: dict[str, list[Any]] = {"study.domains": [None], "study.weight_dtype": [None], "study.time": ["serial"],
+    rows: dict[str, list[Any]] = {"study.domains": [None], "study.weight_dtype": [None], "study.time": [None],
+                                  "study.engine": [None],
                                   "layout.tp": [1], "layout.pp": [1], "workload.context": [CONTEXT]}  # fmt: skip
     rows |= {f"{t}.{key}": _listed(value) for t, table in stated.items() for key, value in table.items()}
     batch = next((name for name in _BATCHES if f"workload.{name}" in rows), None)
@@ -58,14 +61,16 @@ def read_study(path: str) -> Study:
     axes |= {"batch": rows[f"workload.{batch}"], "context": rows["workload.context"]}
     of_work = {name: rows[f"workload.{name}"] for name in _KEYS["workload"] if f"workload.{name}" in rows}
     others = {name: values[:1] if name in ("context", *_BATCHES) else values for name, values in of_work.items()}
-    graphs, models, workloads = together(
+    graphs, models, workloads, profile = together(
         lambda: _graphs(rows["study.designs"], rows["study.domains"]),
         lambda: _models(rows["study.models"], rows["study.weight_dtype"]),
         lambda: _workloads(others),
+        lambda: engine_of(rows["study.engine"][0]),
     )
     inputs = {name: rows[f"study.{name}"] for name in _KEYS["study"]} | {name: axes[name] for name in _KEYS["layout"]}
-    time = rows["study.time"][0]
-    return Study(graphs, models, workloads, axes, time, inputs | {"time": time, "workload": of_work})
+    time, engine = rows["study.time"][0], rows["study.engine"][0]
+    told = inputs | {"time": time, "engine": engine, "workload": of_work}
+    return Study(graphs, models, workloads, axes, time, profile, told)
 
 
 def _parsed(path: str) -> dict[str, dict[str, Any]]:

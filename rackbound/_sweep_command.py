@@ -29,7 +29,7 @@ def sweep(
     from serving import sweep as swept
 
     asked = read_study(study)
-    found = swept(asked.graphs, asked.models, asked.workloads, time=asked.time, **asked.axes)
+    found = swept(asked.graphs, asked.models, asked.workloads, time=asked.time, profile=asked.profile, **asked.axes)
     if figure is not None:
         import figures
 

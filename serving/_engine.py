@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from collectives import Constant, Profile, Shelf, list_profiles, load_profile
+from serving._elementwise import Number
 from serving._layout import Layout
 from serving._model import Model
 from serving._operations import Part
@@ -22,6 +23,7 @@ __all__ = [
     "engine_work",
     "list_engines",
     "load_engine",
+    "on_ideal_wires",
 ]
 
 #: What a profile of an engine holds.
@@ -78,6 +80,21 @@ def load_engine(name_or_path: str | os.PathLike[str] | Profile) -> Profile:
     return found
 
 
+def on_ideal_wires(profile: str | os.PathLike[str] | Profile) -> Profile | None:
+    """Return the engine of a profile that is one, None of ideal wires; other software is refused.
+
+    Raises
+    ------
+    InputError
+        Software of collectives.
+    """
+    engine = engine_of(profile)
+    if engine is None and (found := load_profile(profile)).name != "ideal":
+        rule = "predicts collectives, and many steps at once are worked out on ideal wires"
+        raise InputError(Fault("profile", found.name, rule, f"Name an engine: {', '.join(list_engines())}."))
+    return engine
+
+
 def engine_of(profile: str | os.PathLike[str] | Profile, expert_profile: object = None) -> Profile | None:
     """Return the engine that a profile of a step names; None where it names software of collectives."""
     law = profile.law if isinstance(profile, Profile) else ""
@@ -89,13 +106,15 @@ def engine_of(profile: str | os.PathLike[str] | Profile, expert_profile: object 
     return load_engine(profile)
 
 
-def engine_work(parts: Iterable[Part[float]], model: Model, layout: Layout, draft: int = 0) -> dict[str, float]:
+def engine_work(
+    parts: Iterable[Part[Number]], model: Model, layout: Layout, draft: int = 0
+) -> dict[str, Number | float]:  # fmt: skip
     """Return what each constant of an engine multiplies or divides in one step.
 
     Parameters
     ----------
     parts : iterable of Part
-        Operations of the step, on ideal wires.
+        Operations of the step, on ideal wires; or of many steps, of numbers side by side.
     model, layout : records
         What is run, and how it is cut.
     draft : int, optional
@@ -130,7 +149,7 @@ def engine_work(parts: Iterable[Part[float]], model: Model, layout: Layout, draf
     }
 
 
-def engine_seconds(constants: Mapping[str, float], work: Mapping[str, float]) -> float:
+def engine_seconds(constants: Mapping[str, float], work: Mapping[str, Number | float]) -> Number | float:
     """Return the time of a step: launches, and every kernel's reading, arithmetic and wires one after the other [s].
 
     With every launch at zero and every efficiency at one that is `serial`, or more where a kernel overlaps reading

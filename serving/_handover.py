@@ -13,6 +13,7 @@ from collectives import cost, plain
 from serving._layout import Groups, Layout
 from serving._model import Model
 from serving._operations import kv_bytes_at
+from serving._software import ProfileLike
 from serving._step import step
 from serving._workload import Workload
 from serving.laws import handover_seconds
@@ -138,6 +139,7 @@ def sending_dominates_from(
     prefill: Layout,
     decode: Layout,
     routing: str | Routes = "ecmp",
+    profile: ProfileLike = "ideal",
 ) -> int | None:
     """Return the fewest cached tokens of a prompt with which sending its cache takes longer than the pass.
 
@@ -147,6 +149,8 @@ def sending_dominates_from(
     ----------
     graph, model, workload, prefill, decode, routing
         As `handover`; what the workload has cached does not count.
+    profile
+        As `step`, of the pass.
 
     Returns
     -------
@@ -170,7 +174,7 @@ def sending_dominates_from(
 
     def sooner(cached: int) -> bool:
         asked = replace(workload, cached=cached)
-        return step(routes.fabric, model, asked, layout=prefill, routing=routes).seconds < sent
+        return step(routes.fabric, model, asked, layout=prefill, routing=routes, profile=profile).seconds < sent
 
     sent = handover(routes.fabric, model, workload, 1.0, prefill=prefill, decode=decode, routing=routes).send_seconds
     low, high = -1, workload.context

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from serving._handover import Handover, handover
 from serving._layout import Layout
 from serving._model import Model
+from serving._software import ProfileLike
 from serving._sweep import Sweep, sweep
 from serving._traffic import Traffic
 from serving._workload import Workload
@@ -53,7 +54,9 @@ class Pool:
         return self.units * self.layout.gpus
 
 
-def decode_pool(routes: Routes, model: Model, work: Workload, traffic: Traffic, axes: Axes) -> Pool | str:
+def decode_pool(
+    routes: Routes, model: Model, work: Workload, traffic: Traffic, axes: Axes, profile: ProfileLike
+) -> Pool | str:  # fmt: skip
     """Return the pool that answers, or why there is none.
 
     Sequences under way have the traffic's mean context.
@@ -61,7 +64,7 @@ def decode_pool(routes: Routes, model: Model, work: Workload, traffic: Traffic, 
     context = traffic.mean_context
     batch = np.unique(np.round(np.geomspace(1, 4096, 160)).astype(int))
     asked = replace(work, phase="decode", context=context, batch=None, batch_per_gpu=1)
-    found = sweep(routes.fabric, model, asked, batch=batch, context=context, **axes)
+    found = sweep(routes.fabric, model, asked, batch=batch, context=context, profile=profile, **axes)
     tpot = 1 / np.where(found.fits, found.tokens_per_user, np.nan)
     if not found.fits.any():
         return f"decode: {_nothing(found)}"
@@ -75,7 +78,7 @@ def decode_pool(routes: Routes, model: Model, work: Workload, traffic: Traffic, 
 
 
 def prefill_pool(
-    routes: Routes, model: Model, work: Workload, traffic: Traffic, axes: Axes, decode: Pool
+    routes: Routes, model: Model, work: Workload, traffic: Traffic, axes: Axes, decode: Pool, profile: ProfileLike
 ) -> tuple[Pool, Handover, float] | str:
     """Return the pool that reads prompts, what it hands over and its time to first token [s]; or why there is none.
 
@@ -84,7 +87,9 @@ def prefill_pool(
     rows = traffic.shares("prompt")
     batch = [2**i for i in range(11)]
     sweeps = [
-        sweep(routes.fabric, model, _prefill(work, traffic, tokens), batch=batch, context=tokens, **axes)
+        sweep(
+            routes.fabric, model, _prefill(work, traffic, tokens), batch=batch, context=tokens, profile=profile, **axes
+        )
         for tokens, _ in rows
     ]
     fits = np.all([one.fits for one in sweeps], axis=0).ravel()

@@ -12,9 +12,11 @@ import networkx as nx
 from collectives import plain
 from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
+from serving._engine import band_of, on_ideal_wires
 from serving._handover import Handover
 from serving._model import Model
 from serving._pools import Pool, decode_pool, one_new, prefill_pool
+from serving._software import ProfileLike
 from serving._step import step
 from serving._traffic import Traffic
 from serving._workload import Workload
@@ -122,6 +124,7 @@ def size(
     pp: Sequence[int] = (1,),
     dollars_per_gpu_hour: float = 2.0,
     spare_racks: int = 1,
+    profile: ProfileLike = "ideal",
 ) -> Fleet:
     """Return the fewest racks of a design that serve a traffic.
 
@@ -142,6 +145,8 @@ def size(
         Rent [$ per GPU and hour]; 2 is the lecture's. Spares are paid too.
     spare_racks : int, optional
         Racks beyond what the traffic needs.
+    profile : str or Profile, optional
+        "ideal", or a serving engine, as `step` takes it. Caches are sent over ideal wires.
 
     Returns
     -------
@@ -151,7 +156,7 @@ def size(
     Raises
     ------
     InputError
-        No room for two units, a chip without numbers, a rent or spares below zero.
+        No room for two units, a chip without numbers, a rent or spares below zero, a profile of collectives.
 
     Examples
     --------
@@ -166,11 +171,14 @@ def size(
     widths = ep or (sorted({one, 1 << (one.bit_length() - 1)}) if model.is_moe else [1])
     axes = {"ep": widths, "tp": tp, "pp": pp}
     chip = chip_numbers(routes.fabric, routes.fabric.group(routes.fabric.n_ranks))
+    engine = on_ideal_wires(profile)
     said = (*assumptions_of(routes.fabric, model, work, chip), *_ASSUMED)
-    decode = decode_pool(routes, model, work, traffic, axes)
+    said += tuple(band_of(0.0, engine, chip.name)[1]) if engine else ()
+    runs = engine or "ideal"
+    decode = decode_pool(routes, model, work, traffic, axes, runs)
     if isinstance(decode, str):
         return Fleet("infeasible", decode, assumptions=said)
-    read = prefill_pool(routes, model, work, traffic, axes, decode)
+    read = prefill_pool(routes, model, work, traffic, axes, decode, runs)
     if isinstance(read, str):
         return Fleet("infeasible", read, assumptions=said)
     prefill, sent, first = read
@@ -186,8 +194,8 @@ def size(
     return Fleet(
         "sized", _binding(traffic, decode, first), prefill, decode, sent, first, decode.seconds,
         racks, spare_racks, racks * one, racks * one * stated / routes.fabric.n_ranks if stated else None,
-        racks * hourly, _prices(graph, model, work, traffic, prefill, decode, dollars_per_gpu_hour),
-        decode.rate / traffic.requests_per_second, ratio, _losses(graph, model, work, traffic, decode, one), said,
+        racks * hourly, _prices(graph, model, work, traffic, prefill, decode, dollars_per_gpu_hour, runs),
+        decode.rate / traffic.requests_per_second, ratio, _losses(graph, model, work, traffic, decode, one, runs), said,
     )  # fmt: skip
 
 
@@ -220,7 +228,14 @@ def _binding(traffic: Traffic, decode: Pool, first: float) -> str:
 
 
 def _prices(
-    graph: nx.Graph[str], model: Model, work: Workload, traffic: Traffic, prefill: Pool, decode: Pool, rent: float
+    graph: nx.Graph[str],
+    model: Model,
+    work: Workload,
+    traffic: Traffic,
+    prefill: Pool,
+    decode: Pool,
+    rent: float,
+    profile: ProfileLike,
 ) -> dict[str, float]:
     """Return dollars per million tokens, headroom paid by those who come.
 
@@ -232,7 +247,9 @@ def _prices(
     new = one_new(work, traffic, mean)
     read = replace(work, phase="prefill", batch=prefill.batch, batch_per_gpu=None)
     whole, alone = (
-        step(graph, model, replace(read, context=context, cached=context - new), layout=prefill.layout).seconds
+        step(
+            graph, model, replace(read, context=context, cached=context - new), layout=prefill.layout, profile=profile
+        ).seconds
         for context in (mean, new)
     )
     each = prefill.gpus * rent / 3600 / second
@@ -245,7 +262,7 @@ def _prices(
 
 
 def _losses(
-    graph: nx.Graph[str], model: Model, work: Workload, traffic: Traffic, decode: Pool, one: int
+    graph: nx.Graph[str], model: Model, work: Workload, traffic: Traffic, decode: Pool, one: int, profile: ProfileLike
 ) -> tuple[Loss, ...]:
     fabric = Fabric.from_graph(graph)
     in_rack = max(1, one // decode.layout.gpus)
@@ -266,7 +283,7 @@ def _losses(
         context = traffic.mean_context
         asked = replace(work, phase="decode", context=context, batch=None, batch_per_gpu=decode.batch)
         before, after = (
-            step(one_graph, model, asked, layout=decode.layout).tokens_per_second
+            step(one_graph, model, asked, layout=decode.layout, profile=profile).tokens_per_second
             for one_graph in (graph, fail(graph, switches=[name]))
         )
         found.append(loss("switch", 1 - after / before, f"{name}: a unit is {before / after:.4g} times as slow"))

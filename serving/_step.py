@@ -217,7 +217,7 @@ def _result(
     band, notes = None, list[str]()
     if engine is not None:
         work = engine_work(parts, worked.model, worked.layout, worked.workload.draft)
-        times["engine"] = engine_seconds(engine.constants, work)
+        times["engine"] = float(engine_seconds(engine.constants, work))
         band, notes = band_of(times["engine"], engine, worked.chip.name)
     weights, kv, each = max(worked.memory(), key=lambda row: row[0] + row[1])
     usable = worked.chip.hbm_bytes * (1 - worked.workload.hbm_reserve)

@@ -13,17 +13,18 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collectives import expert_shares, plain
+from collectives import Profile, expert_shares, plain
 from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
 from serving._elementwise import larger
+from serving._engine import band_of, engine_seconds, engine_work, on_ideal_wires
 from serving._layout import Groups, Layout, require_layout
 from serving._model import Model
 from serving._plan import plan_for, require_records
 from serving._points import Points
-from serving._software import Software
+from serving._software import ProfileLike, Software
 from serving._task import Task
-from serving._times import PLAIN_TIMES, rates_of, times_of
+from serving._times import PLAIN_TIMES, TIMES, rates_of, times_of
 from serving._wires import Wires
 from serving._workload import Workload, whole
 from topo import Fabric, Fault, InputError, route, suggest
@@ -61,7 +62,9 @@ class Sweep:
     refused : dict
         Why layouts cannot exist -> how many cannot.
     time : str
-        The name of `TIMES` rates are worked out at, not engine.
+        The name of `TIMES` rates are worked out at.
+    profile : str
+        "ideal", or the engine.
     assumptions : tuple of str
         Everything that was filled in.
     """
@@ -77,6 +80,7 @@ class Sweep:
     fits: NDArray[np.bool_]
     refused: dict[str, int]
     time: str
+    profile: str
     assumptions: tuple[str, ...]
 
     @property
@@ -132,7 +136,7 @@ class Sweep:
         return {
             "axes": {name: list(values) for name, values in self.axes.items()}, "points": self.fits.size,
             "exist": int((self.gpus > 0).sum()), "fit": int(self.fits.sum()), "refused": self.refused,
-            "time": self.time, "front": [self.point(int(i)) for i in self.front()],
+            "time": self.time, "profile": self.profile, "front": [self.point(int(i)) for i in self.front()],
         }  # fmt: skip
 
 
@@ -176,8 +180,9 @@ def sweep(
     pp: ArrayLike = 1,
     batch: ArrayLike | None = None,
     context: ArrayLike | None = None,
-    time: str = "serial",
+    time: str | None = None,
     routing: str = "ecmp",
+    profile: ProfileLike = "ideal",
 ) -> Sweep:
     """Return the steps of every combination.
 
@@ -194,7 +199,9 @@ def sweep(
     batch, context : int or sequence of int, optional
         By default those of the first workload.
     time, routing
-        As `step`; software is ideal.
+        As `step`.
+    profile : str or Profile, optional
+        "ideal", or a serving engine, as `step` takes it.
 
     Returns
     -------
@@ -204,7 +211,7 @@ def sweep(
     Raises
     ------
     InputError
-        Numbers that are none, more points than memory holds, a chip without numbers.
+        Numbers that are none, more points than memory holds, a chip without numbers, a profile of collectives.
 
     Examples
     --------
@@ -222,9 +229,11 @@ def sweep(
         ep=ep, tp=tp, pp=pp, batch=first.batch or first.batch_per_gpu if batch is None else batch,
         context=first.context if context is None else context,
     )  # fmt: skip
-    if time not in PLAIN_TIMES:
-        raise InputError(Fault("time", time, "is not known", suggest(str(time), PLAIN_TIMES)))
-    return _Grid(axes, time).filled(fabrics, list(kinds.values()), list(works.values()), routing)
+    engine = on_ideal_wires(profile)
+    time = time or ("engine" if engine else "serial")
+    if time not in (known := TIMES if engine else PLAIN_TIMES):
+        raise InputError(Fault("time", time, "is not known", suggest(str(time), known)))
+    return _Grid(axes, time, engine).filled(fabrics, list(kinds.values()), list(works.values()), routing)
 
 
 def _named(given: Any, name: Any) -> dict[str, Any]:
@@ -254,12 +263,12 @@ def _numbers(**given: ArrayLike) -> dict[str, tuple[int, ...]]:
 class _Grid:
     """The arrays of a sweep, being filled."""
 
-    def __init__(self, axes: dict[str, tuple[Any, ...]], time: str) -> None:
+    def __init__(self, axes: dict[str, tuple[Any, ...]], time: str, engine: Profile | None) -> None:
         shape = tuple(len(values) for values in axes.values())
         if not 0 < (size := int(np.prod(shape, dtype=np.float64))) <= MOST_POINTS:
             rule = f"are {size:,} points, and 1 to {MOST_POINTS:,} can be worked out at once"
             raise InputError(Fault("axes", shape, rule, "Give other axes."))
-        self.axes, self.time, self.refused = axes, time, Counter[str]()
+        self.axes, self.time, self.engine, self.refused = axes, time, engine, Counter[str]()
         self.arrays = {name: np.full(shape, np.nan) for name in _ARRAYS}
         self.gpus, self.fits = np.zeros(shape, dtype=np.intp), np.zeros(shape, dtype=bool)
         self.batch, self.context = (grid.ravel() for grid in np.meshgrid(axes["batch"], axes["context"], indexing="ij"))
@@ -275,9 +284,11 @@ class _Grid:
             for (m, model), (w, work) in product(enumerate(models), enumerate(works)):
                 chip = chip_numbers(wires.routes.fabric, np.arange(wires.routes.fabric.n_ranks))
                 said |= dict.fromkeys(assumptions_of(wires.routes.fabric, model, work, chip))
+                said |= dict.fromkeys(band_of(0.0, self.engine, chip.name)[1] if self.engine else ())
                 self._layouts(wires, model, work, (g, m, w))
         return Sweep(self.axes, **self.arrays, gpus=self.gpus, fits=self.fits, refused=dict(self.refused),
-                     time=self.time, assumptions=tuple(said))  # fmt: skip
+                     time=self.time, profile=self.engine.name if self.engine else "ideal", assumptions=tuple(said),
+                     )  # fmt: skip
 
     def _layouts(self, wires: Wires, model: Model, work: Workload, at: tuple[int, int, int]) -> None:
         shares = expert_shares(model.n_experts, None, model.n_moe_layers) if model.is_moe else np.zeros((0, 0))
@@ -297,7 +308,11 @@ class _Grid:
 
     def _fill(self, at: tuple[int, ...], worked: Points) -> None:
         shape, work = self.fits.shape[-2:], worked.workload
-        found = times_of(worked, *{"lower", "serial", self.time})
+        found: dict[str, Any] = times_of(worked, *{"lower", "serial", self.time} - {"engine"})
+        if self.engine is not None:
+            parts = worked.all_parts
+            spent = engine_work(parts, worked.model, worked.layout, work.draft)
+            found["engine"] = engine_seconds(self.engine.constants, spent) + 0.0 * worked.context
         found["seconds"] = found[self.time]
         found["tokens_per_second"], found["tokens_per_user"] = rates_of(worked, found["seconds"])
         found["memory_per_gpu"] = reduce(larger, [weights + kv for weights, kv, _ in worked.memory()])

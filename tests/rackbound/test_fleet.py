@@ -22,6 +22,21 @@ def test_size_prints_the_fleet_of_the_library() -> None:
     assert found["dollars_per_million"] == pytest.approx(fleet.dollars_per_million)
 
 
+def test_an_engine_sizes_and_hands_over() -> None:
+    words = ("size", "hgx-h100-8", *MIXTRAL, "--requests", "3000", "--prompt", "1000", "--answer", "300", "--json")
+    found = run(*words, "--engine", "vllm-hopper").answer
+    traffic = serving.Traffic(3000, prompt=1000, answer=300, ttft=2.0, tpot=0.05)
+    graph, model = topo.load("hgx-h100-8", 2), serving.load_model("mixtral-8x7b")
+    fleet = serving.size(graph, model, traffic, profile="vllm-hopper")
+    assert (found["results"]["racks"], found["inputs"]["engine"]) == (fleet.racks, "vllm-hopper")
+    assert found["results"]["racks"] > run(*words).answer["results"]["racks"]
+    passed = run("handover", "hgx-h100-8", *MIXTRAL, "--engine", "vllm-hopper", "--json").answer["results"]
+    work = serving.Workload("prefill", context=4096, batch=64)
+    one = serving.step(graph, model, work, layout=serving.Layout(8), profile="vllm-hopper")
+    assert passed["pass_seconds"] == pytest.approx(one.times["engine"])
+    assert run("size", "hgx-h100-8", *MIXTRAL, "--requests", "1", "--engine", "vllm").code == 2
+
+
 def test_size_says_racks_dollars_pools_and_losses() -> None:
     out = run("size", "gb200-nvl72", "--model", "deepseek-v3", "--requests", "20000", "--ep", "64").out
     lines = out.splitlines()

@@ -33,6 +33,22 @@ def test_a_report_and_a_figure(tmp_path: Path) -> None:
     assert (tmp_path / "front.svg").stat().st_size > 1000
 
 
+def test_an_engine_of_a_study(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.read_text().replace('time = "two_batch"', 'engine = "vllm-hopper"'))
+    told = run("sweep", path, "--json").answer
+    first = told["results"]["front"][-1]
+    assert (told["results"]["time"], told["inputs"]["engine"]) == ("engine", "vllm-hopper")
+    design, domains = first["design"].split(" x ")
+    layout = serving.Layout(first["ep"], tp=first["tp"])
+    asked = serving.Workload(context=first["context"], kv_dtype="fp8", batch_per_gpu=first["batch"])
+    one = serving.step(topo.load(design, int(domains)), serving.load_model("mixtral-8x7b"), asked, layout=layout,
+                       profile="vllm-hopper")  # fmt: skip
+    assert first["seconds"] == pytest.approx(one.times["engine"])
+    path.write_text(STUDY.read_text().replace('time = "two_batch"', 'engine = "vllm-hoper"'))
+    assert "vllm-hopper" in run("sweep", path).err
+
+
 def test_types_of_weights_are_swept(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(

@@ -46,6 +46,26 @@ def test_the_pools_keep_what_is_promised_as_steps() -> None:
     assert fleet.ttft <= 2.0
 
 
+def test_an_engine_takes_more_racks_and_keeps_what_is_promised() -> None:
+    """Both pools worked out again by the engine's own step."""
+    model, words = serving.load_model("mixtral-8x7b"), {"prompt": 1000, "answer": 300, "ttft": 3.0, "tpot": 0.05}
+    traffic = Traffic(3000, **words)  # type: ignore[arg-type]
+    ideal, real = (size(graph("hgx-h100-8", 2), model, traffic, profile=one) for one in ("ideal", "vllm-hopper"))
+    assert real.racks > 1.5 * ideal.racks
+    assert real.decode is not None
+    assert real.prefill is not None
+    work = Workload(context=1000 + 150, batch_per_gpu=real.decode.batch)
+    one = step(graph("hgx-h100-8", 2), model, work, layout=real.decode.layout, profile="vllm-hopper")
+    assert real.tpot == pytest.approx(1 / one.tokens_per_user)
+    assert real.decode.units == -(-3000 // (0.7 * one.tokens_per_second / 300))
+    read = Workload("prefill", context=1000, batch=real.prefill.batch)
+    passed = step(graph("hgx-h100-8", 2), model, read, layout=real.prefill.layout, profile="vllm-hopper")
+    assert real.prefill.seconds == pytest.approx(passed.seconds)
+    assert "engine vllm-hopper" in " ".join(real.assumptions)
+    with pytest.raises(InputError, match="Name an engine"):
+        size(graph("hgx-h100-8", 2), model, traffic, profile="nccl-hopper")
+
+
 def test_dollars_add_up_over_prompts_caches_and_answers() -> None:
     fleet = sized(3000, cache_hit=0.6, dollars_per_gpu_hour=3.0)
     assert fleet.dollars_per_million is not None

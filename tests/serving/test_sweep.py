@@ -61,6 +61,31 @@ def test_every_point_is_a_step(
         assert point["fits"] == one.fits
 
 
+@pytest.mark.parametrize("row", [0, 1, 4, 5], ids=lambda i: SWEPT[i][0] + " " + SWEPT[i][3].phase)
+def test_every_point_is_a_step_of_an_engine(row: int) -> None:
+    name, design, domains, work, axes = SWEPT[row]
+    found, loaded = routes(design, domains), serving.load_model(name)
+    result = sweep(found.fabric, loaded, work, profile="vllm-blackwell", **axes)
+    assert result.time == "engine"
+    assert any("vllm-blackwell" in line for line in result.assumptions)
+    there = np.flatnonzero(result.gpus.ravel())
+    for i in np.random.default_rng(9).choice(there, min(len(there), 5), replace=False):
+        point = result.point(int(i))
+        counted = "batch_per_gpu" if work.batch_per_gpu else "batch"
+        asked: dict[str, int] = {counted: point["batch"], "context": point["context"]}
+        layout = Layout(point["ep"], tp=point["tp"], pp=point["pp"])
+        one = step(found.fabric, loaded, replace(work, **asked), routing=found, layout=layout, profile="vllm-blackwell")
+        assert point["seconds"] == pytest.approx(one.times["engine"], rel=1e-9)
+        assert point["tokens_per_second"] == pytest.approx(one.tokens_per_second, rel=1e-9)
+
+
+def test_software_of_collectives_is_refused() -> None:
+    with pytest.raises(InputError, match=r"nccl-hopper.*ideal wires"):
+        small(profile="nccl-hopper")
+    with pytest.raises(InputError, match="time = 'engine'"):
+        small(time="engine")
+
+
 def small(**changes: Any) -> serving.Sweep:
     asked: dict[str, Any] = {"ep": [4, 8], "batch": [1, 64]} | changes
     work = Workload(batch_per_gpu=1)
