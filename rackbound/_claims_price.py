@@ -10,6 +10,7 @@ from rackbound._lecture_case import Case
 from serving import TIERS, Tier
 from serving.laws import (
     break_even_seconds,
+    cost_ratio_at_minimum,
     drain_seconds,
     equal_cost_tokens,
     hold_dollars,
@@ -77,7 +78,14 @@ def _long(case: Case) -> float:
     return max(0.0, (usable - case.weights) / _longest(case))
 
 
+#: Exponents of loss against weights and against tokens: Hoffmann et al., arXiv 2203.15556, approach 3.
+_LOSS = (0.34, 0.28)
+
 PRICE_CLAIMS: tuple[Claim, ...] = (
+    Claim(67, "1:21:20", "opposing costs are least where they are equal: their ratio there, of a model and its tokens",
+          1.0, lambda c: cost_ratio_at_minimum(*_LOSS[::-1]),
+          lambda c: "Exact for x and 1/x. A training loss of A/N^0.34 + B/D^0.28 at fixed N x D (Chinchilla) is least "
+          "where 0.34 A/N^0.34 = 0.28 B/D^0.28.", "x"),
     Claim(69, "1:26:18", "equal thirds: as many tokens in inference as in pretraining", 1.0,
           lambda c: equal_cost_tokens(1.0, 2, 0.3),
           lambda c: "6 FLOP per weight and token against 2 at 30 % of the rate.", "x"),

@@ -204,6 +204,32 @@ def _span(seconds: float) -> str:
     return f"{seconds / size:.2g} {unit}"
 
 
+def _passes(case: Case) -> Axes:
+    """Tokens of a sequence that pass at once: one in decode, a prompt's in prefill."""
+    many = np.geomspace(1, 2e3, 161)
+    sequences, gpus = float(case.workload.batch_of(case.size).sum()), case.size
+    before, rate = case.workload.context, matmul_rate(case.chip.flops, case.workload.kv_dtype)[0]
+    read = (case.weights / sequences + case.sequence) / case.bandwidth / many
+    attention = (case.model.flops_per_token(before) - case.model.flops_per_token(1)) / rate
+    ours = []
+    for new in (1, 4, 16, 64, 256, 1024):
+        work = replace(case.workload, phase="prefill", context=before + new, cached=before)
+        step = case.step(1, workload=work)
+        ours.append((float(new), step.serial * case.width / (float(work.batch_of(case.width).sum()) * new)))
+    x, y = zip(*ours, strict=True)
+    meet = float(read[0] / case.token_seconds)
+    said = f"{read[0] / case.token_seconds:.3g} times" if meet >= 1 else f"{1 / meet:.3g} times less than"
+    return draw_lines(
+        [Line("reading weights and cache", many, read * 1e6),
+         Line("weights' arithmetic", many, np.full_like(many, case.token_seconds * 1e6)),
+         Line("with attention", many, np.full_like(many, (case.token_seconds + attention) * 1e6)),
+         Line("our step", x, np.asarray(y) * 1e6, points=True)],
+        xlabel=f"tokens of each sequence in a pass, after {before:,} ({sequences / gpus:.3g} sequences per GPU)",
+        ylabel="GPU time of a token [us]", marks={f"{meet:.3g} tokens": meet} if meet > 1 else {},
+        heading=f"A token alone waits {said} its arithmetic for memory; a prompt's share the reading",
+    )  # fmt: skip
+
+
 #: Name of the file -> what must be there, and what draws it.
 FIGURES: dict[str, tuple[str, Callable[[Case], Axes]]] = {
     "lecture-latency": ("experts", _latency),
@@ -212,6 +238,7 @@ FIGURES: dict[str, tuple[str, Callable[[Case], Axes]]] = {
     "lecture-crossing": ("cache", _crossing),
     "lecture-pipeline": ("experts scale-out cache", _pipeline),
     "lecture-rack-ratio": ("experts scale-out", _ratio),
+    "lecture-passes": ("experts", _passes),
     "lecture-tiers": ("cache", _tiers),
 }
 

@@ -11,6 +11,7 @@ from topo import Fault, InputError, suggest
 
 __all__ = [
     "BUBBLES",
+    "cost_ratio_at_minimum",
     "equal_cost_tokens",
     "over_training",
     "pipeline_bubble",
@@ -195,6 +196,31 @@ def equal_cost_tokens(pretraining_tokens: float, flop_per_weight: float, efficie
     150
     """
     return 6 * pretraining_tokens * efficiency / flop_per_weight
+
+
+def cost_ratio_at_minimum(rising: float, falling: float) -> float:
+    """Return the ratio of two opposing costs where their sum is least: near one, as the lecture's rule of thumb says.
+
+    Parameters
+    ----------
+    rising, falling : float
+        Exponents: one cost grows as x**rising, the other falls as x**-falling.
+
+    Returns
+    -------
+    float
+        The rising cost over the falling one: falling / rising, since there rising * A = falling * B.
+
+    References
+    ----------
+    Lecture, 1:21:20: the minimum of A + B lies near A = B; exact for x and 1 / x.
+
+    Examples
+    --------
+    >>> cost_ratio_at_minimum(1, 1)
+    1.0
+    """
+    return falling / rising
 
 
 def over_training(tokens: float, active_params: float) -> float:

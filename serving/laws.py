@@ -27,6 +27,7 @@ from serving._context_laws import (
 from serving._elementwise import Number, larger, smaller
 from serving._pipeline_laws import (
     BUBBLES,
+    cost_ratio_at_minimum,
     equal_cost_tokens,
     over_training,
     pipeline_bubble,
@@ -40,6 +41,7 @@ __all__ = [
     "BUBBLES",
     "break_even_seconds",
     "context_in_flight",
+    "cost_ratio_at_minimum",
     "crossing_context",
     "decode_tokens_per_second",
     "dollars_per_token",

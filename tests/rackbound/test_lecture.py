@@ -60,6 +60,7 @@ MET = 671_025_397_760 - 58 * 248 * 44_040_192 - 129_280 * 7168  # all but 248 ex
         (23, 0, 2 * 198_674_743_296 / 8e12, 1e-9),
         (24, 0, 198_674_743_296 / 8e12, 1e-9),
         (25, 0, 288 / 22e3, 1e-9),
+        (29, 0, 1.3 / 0.37, 1e-12), (67, 0, 0.34 / 0.28, 1e-12),
         (34, 0, 2.0, 0.05),  # BF16 back against FP8 out, latencies aside
         (39, 0, 18.0, 1e-12),
         (40, 0, 0.5e9 / 50e9 / (71 / 72 * 1e9 / 900e9), 1e-3),  # half of a GB by NIC, 71/72 of it by NVLink
@@ -180,7 +181,7 @@ def test_curves_of_what_there_is(tmp_path: Path) -> None:
     done = run("lecture", *asked)
     assert (done.code, done.err) == (
         0, f"wrote lecture.json and 4 figures into {tmp_path / 'out'}; not drawn: lecture-latency, lecture-cost, "
-        "lecture-kv-wall, lecture-pipeline, lecture-rack-ratio\n",
+        "lecture-kv-wall, lecture-pipeline, lecture-rack-ratio, lecture-passes\n",
     )  # fmt: skip
     drawn = {path.stem for path in (tmp_path / "out").glob("*.png")}
     assert drawn == {"lecture-crossing", "lecture-tiers"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from serving import Layout, Step, Workload, laws, load_model, step
@@ -68,6 +69,15 @@ def test_lecture_numbers() -> None:
     assert laws.over_training(150e12, 100e9) == pytest.approx(75)  # claim 71 (1:31:07): "about 100"
     flop = 6 * 1e12  # per weight; an equal third at 2 FLOP and 30 % of the rate
     assert 2 * laws.equal_cost_tokens(1e12, 2, 0.3) / 0.3 == pytest.approx(flop)
+
+
+@pytest.mark.parametrize(("rising", "falling"), [(1.0, 1.0), (0.28, 0.34), (2.0, 0.5)])
+def test_opposing_costs_are_least_near_where_they_are_equal(rising: float, falling: float) -> None:  # claim 67
+    """By brute force: 3 x**rising + 7 x**-falling."""
+    x = np.exp(np.linspace(-6, 6, 400_001))
+    up, down = 3 * x**rising, 7 * x**-falling
+    least = int(np.argmin(up + down))
+    assert up[least] / down[least] == pytest.approx(laws.cost_ratio_at_minimum(rising, falling), rel=1e-3)
 
 
 # --- training: the bubble, played through ---
