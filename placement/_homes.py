@@ -19,10 +19,11 @@ from placement._rules import Gpus
 from placement._search import search
 from placement._start import start
 
-__all__ = ["Found", "place_layer"]
+__all__ = ["Found", "level_domain", "place_layer"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Pair = tuple[float, float]
 
 #: Load of a copy, over what a GPU may have, that the choice of domains aims at: beside a large copy a GPU needs small
@@ -118,7 +119,7 @@ def _refined(asked: Floats, gpus: Gpus, found: Found, balance: float, work: int,
     for d in range(len(asked)):
         mine = np.flatnonzero(place == d)
         if (share[mine].sum(axis=1) / gpus.speed[mine]).max() > balance:
-            _level(expert, share, mine, gpus, limit, work)
+            level_domain(expert, share, mine, gpus, limit, work)
     return Found(expert, share, crossing, float((share.sum(axis=1) / gpus.speed).max()), 0.0)
 
 
@@ -171,8 +172,25 @@ def _move_out(bins: Ints, most: Ints) -> None:
             bins[d, s], bins[c, t] = bins[c, t], e
 
 
-def _level(expert: Ints, share: Floats, mine: Ints, gpus: Gpus, goal: float, work: int) -> None:
-    """Level the GPUs of a domain, in place; what its experts have there stays."""
+def level_domain(
+    expert: Ints, share: Floats, mine: Ints, gpus: Gpus, goal: float, work: int,
+    may: Bools | None = None, fixed: Bools | None = None,
+) -> None:  # fmt: skip
+    """Level the GPUs of a domain, in place; what its experts have there stays.
+
+    Parameters
+    ----------
+    expert : (gpus, most slots) int
+        The number of experts where a slot is empty, -1 where there is none.
+    share : (gpus, experts) float
+        Loads of the copies.
+    mine : (some,) int
+        The GPUs of the domain.
+    gpus, goal, work
+        Slots and speeds; load over speed to reach; looks of the heaviest GPU at others.
+    may, fixed : (experts, gpus) and (gpus, most slots) bool, optional
+        Which expert may be where, and slots that stay; by default all and none.
+    """
     n = share.shape[1]
     seats = expert[mine]
     held = np.unique(seats[(seats >= 0) & (seats < n)])
@@ -182,10 +200,13 @@ def _level(expert: Ints, share: Floats, mine: Ints, gpus: Gpus, goal: float, wor
     parts = np.pad(share[mine][:, held], ((0, 0), (0, 1)))[rows, local]
     load = np.append(share[mine][:, held].sum(axis=0), 0.0)
     count = np.append(np.bincount(local.ravel(), minlength=len(held) + 1)[:-1], 0)
-    may = np.tile(gpus.slots[mine] > 0, (len(held) + 1, 1))
-    inner = Layer(local.astype(np.int64), parts, load, count, gpus.speed[mine], may, seats < 0)
+    able = np.tile(gpus.slots[mine] > 0, (len(held) + 1, 1))
+    if may is not None:
+        able[:-1] &= may[np.ix_(held, mine)]
+    stays = seats < 0 if fixed is None else (seats < 0) | fixed[mine]
+    inner = Layer(local.astype(np.int64), parts, load, count, gpus.speed[mine], able, stays)
     search(inner, goal, 2 * work, True)
-    _write(expert, share, inner, mine, held, n)
+    _write(expert, share, inner._replace(held=seats < 0), mine, held, n)
 
 
 def _write(expert: Ints, share: Floats, inner: Layer, mine: Ints, held: Ints, n: int) -> None:

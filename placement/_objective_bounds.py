@@ -65,6 +65,8 @@ def link_bound(asked: Floats, links: LinkTimes, copies: int, time: Floats) -> fl
     table = np.zeros((len(links.indptr) - 1, len(links.labels)))
     table[np.repeat(np.arange(len(table)), np.diff(links.indptr)), links.link] = links.seconds
     shape, spare, best = (asked.shape[0], links.gpus), copies - asked.shape[1], 0.0
+    if not time.any():
+        return 0.0
     weight = np.maximum(time, 1e-3 * time.max()) ** 4
     weight /= weight.sum()
     for step in range(_STEPS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from placement._across import place_across
 from placement._flows import flows_to_gpus
+from placement._homes import level_domain
 from placement._link_times import LinkTimes
 from placement._objective_bounds import crossing_bound, heaviest_bound, link_bound, moved_bound
 from placement._objective_search import NAMES, Goal, Seating, improve_seating, seating_of, values
-from placement._ruled_seats import seats_under
+from placement._ruled_seats import Seats, seats_near, seats_under
 from placement._rules import Gpus, Rules, may_of
 from placement._slot_shares import shared_out
 from placement._start import start
@@ -32,6 +34,10 @@ WORK, _FEW, _HEAT, _COLD = 400, 80, (0.1, 1e-4), (0.002, 1e-5)
 _LATER = 0.02
 #: Parts of tokens that cross and of copies that move below which these are not told from a start without any.
 _LEAST = 0.1
+#: Part of the room above the mean that levelling may use.
+_ROOM = 0.7
+#: Choices of domains for groups kept together up to which a small layer tries each.
+_CHOICES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +91,10 @@ def placed_by(task: Task, asked: Floats, current: PlacementPlan | None, now: Boo
     if isinstance(begun, str):
         return begun
     found = [_plan(_seating(task, asked, now, each)) for each in begun]
-    for each in begun:
+    # In small layers what comes later costs the first: each search once more without looking ahead.
+    for each, later in product(begun, (_LATER, 0.0) if task.copies <= _FEW and len(task.order) > 1 else (_LATER,)):
         a = _seating(task, asked, now, each)
-        for goal in _goals(task, a):
+        for goal in _goals(task, a, later, each.heat == _COLD and task.rules.given != ()):
             improve_seating(a, goal, task.work * max(task.copies, _FEW), 1, *each.heat, each.weighted)
         found.append(_plan(a))
     if task.weighted:
@@ -110,15 +117,73 @@ class _Start(NamedTuple):
 
 
 def _starts(task: Task, asked: Floats, current: PlacementPlan | None, may: Bools) -> list[_Start] | str:
+    """Return where searches begin; under rules also what is nearest to where they would begin without."""
+    gpus, rules, load = task.gpus, task.rules, asked.sum(axis=0)
+    if not rules.given:
+        return _free_starts(task, asked, current, may)
+    level = seats_under(load, gpus, rules, task.copies)
+    if isinstance(level, str):
+        return level
+    found = [_ruled(level, gpus)]
+    for homes in _homes(task, len(load)):
+        other = seats_under(load, gpus, homes, task.copies)
+        found += [] if isinstance(other, str) else [_ruled(other, gpus)]
+    for each in _free_starts(task, asked, current, may):
+        held, weight = (np.zeros((len(gpus.slots), len(load) + 1)) for _ in range(2))
+        rows = np.arange(len(gpus.slots))[:, None]
+        held[rows, each.expert], weight[rows, each.expert] = each.expert >= 0, each.weight
+        near = seats_near(load, gpus, rules, task.copies, held[:, :-1].T > 0)
+        if near is not None:
+            bent = _ruled(near, gpus)
+            mine = weight[rows, near.expert]
+            bent = bent._replace(weight=np.where(mine > 0, mine, 1.0), heat=each.heat, weighted=each.weighted)
+            found.append(_levelled(task, asked, bent) if each.weighted else bent)
+    return found
+
+
+def _ruled(seats: Seats, gpus: Gpus) -> _Start:
+    there = np.arange(seats.expert.shape[1]) < gpus.slots[:, None]
+    return _Start(
+        np.where(there, seats.expert, -1), np.ones(there.shape), seats.fixed, seats.may, _HEAT, False
+    )  # fmt: skip
+
+
+def _levelled(task: Task, asked: Floats, begun: _Start) -> _Start:
+    """Level the GPUs of every domain: what was bent to rules is heavy in places, and this lets no more tokens cross."""
+    gpus, n = task.gpus, asked.shape[1]
+    none = np.zeros((len(gpus.slots), n), dtype=bool)
+    plan, load = _plan(_seating(task, asked, none, begun)), asked.sum(axis=0)
+    rank, held = plan.slot_rank[0], plan.slot_expert[0]
+    share, expert = np.zeros(none.shape), begun.expert.copy()
+    share[rank, held] = plan.shares[0] * load[held]
+    goal = 1 + _ROOM * max(0.0, task.enough.get(NAMES[0], 1.0) - 1)
+    goal *= float(load.sum() / gpus.speed[gpus.slots > 0].sum())
+    fixed = begun.fixed | (task.rules.apart == "host")  # exchanges know of no zones
+    for d in range(len(asked)):
+        level_domain(expert, share, np.flatnonzero(task.place == d), gpus, goal, task.work, begun.may, fixed)
+    part = np.pad(share * plan.logcnt[0] / np.where(load > 0, load, 1.0), ((0, 0), (0, 1)))
+    weight = part[np.arange(len(expert))[:, None], expert]
+    return begun._replace(expert=expert, weight=np.where(weight > 0, weight, 1.0))
+
+
+def _homes(task: Task, n: int) -> Iterator[Rules]:
+    """Yield rules with every choice of domains for the groups kept together, where there are few."""
+    domain, rules = task.gpus.domain, task.rules
+    domains, groups = np.unique(domain), rules.together
+    if not groups or task.copies > _FEW or len(domains) ** len(groups) > _CHOICES:
+        return
+    for choice in product(domains, repeat=len(groups)):
+        out = {e: np.flatnonzero(domain != d).tolist() for group, d in zip(groups, choice, strict=True) for e in group}
+        may = may_of(task.gpus, replace(rules, forbid=out), n) & may_of(task.gpus, rules, n)
+        yield replace(rules, forbid={e: np.flatnonzero(~row).tolist() for e, row in enumerate(may) if not row.all()})
+
+
+def _free_starts(task: Task, asked: Floats, current: PlacementPlan | None, may: Bools) -> list[_Start]:
+    """Return where searches without rules begin."""
     gpus, n = task.gpus, asked.shape[1]
     load = asked.sum(axis=0)
     blank = np.where(np.arange(int(gpus.slots.max())) < gpus.slots[:, None], n, -1)
     ones, none = np.ones(blank.shape), np.zeros(blank.shape, dtype=bool)
-    if task.rules.given:
-        seats = seats_under(load, gpus, task.rules, task.copies)
-        if isinstance(seats, str):
-            return seats
-        return [_Start(np.where(blank < 0, -1, seats.expert), ones, seats.fixed, seats.may, _HEAT, False)]
     expert = start(load[None], gpus.slots, gpus.speed, task.copies, doubled=False).expert[0]
     level = np.where(blank < 0, -1, expert)
     found = [_Start(level, ones, none, may, _HEAT, False)]
@@ -156,18 +221,24 @@ def _seating(task: Task, asked: Floats, now: Bools, begun: _Start) -> Seating:
     )
 
 
-def _goals(task: Task, a: Seating) -> Iterator[Goal]:
-    """Yield what counts, in turn; each within what came before it reached, or what is enough of that."""
+def _goals(task: Task, a: Seating, ahead: float, mend: bool) -> Iterator[Goal]:
+    """Yield what counts, in turn; each within what came before it reached, or what is enough of that.
+
+    To mend a placement bent to rules, what comes later counts at first within what is enough, lest it is lost.
+    """
     none, free = np.zeros(4), np.full(4, np.inf)
     if task.weight is not None:
         yield Goal(np.array([task.weight.get(name, 0.0) for name in NAMES]), free, none)
         return
     limit, enough = free.copy(), none.copy()
     size = np.maximum(values(a), [1.0, _LEAST, 1e-12, _LEAST * task.copies])
+    if mend and task.enough.keys() & set(task.order[:-1]):
+        weight = np.array([(name in task.order) / size[i] for i, name in enumerate(NAMES)])
+        yield Goal(weight, np.array([task.enough.get(name, np.inf) for name in NAMES]), none)
     for k, name in enumerate(task.order):
         i, weight = NAMES.index(name), none.copy()
         for j, later in enumerate(task.order[k:]):
-            weight[NAMES.index(later)] = size[i] * _LATER**j / size[NAMES.index(later)]
+            weight[NAMES.index(later)] = size[i] * ahead**j / size[NAMES.index(later)]
         enough[i] = task.enough.get(name, 0.0)
         yield Goal(weight, limit.copy(), enough.copy())
         limit[i] = max(values(a)[i], enough[i])

@@ -28,8 +28,8 @@ HEAVIEST, CROSSING, LINK, MOVED = range(4)
 _SPREAD = 0.05
 #: What a unit above a limit counts against a unit of the objective.
 _PENALTY = 30.0
-#: Weights of a domain's copies over those of all, where it has none: rounding.
-_NONE = 1e-12
+#: Limits no smaller than these, for that; times of links may be of any size. What is outside a limit ranks behind.
+_LEAST, _OUTSIDE = (1e-3, 1e-3, 1e-15, 1e-3), 1e9
 #: Least weight of a copy, and one over the most.
 _LIGHT = 1e-3
 #: Steps x what a step looks at above which numba is worth its import.
@@ -150,7 +150,7 @@ def _anneal(
         scale += goal.weight[i] * now[i]
     scale = max(scale, 1e-12)
     energy = _energy(sums, a, now, goal, scale)
-    best, best_weight, least = a.expert.copy(), a.weight.copy(), _order(now, goal, scale)
+    best, best_weight, least = a.expert.copy(), a.weight.copy(), _rank(now, goal, scale)
     found[:] = now
     dice = np.array([seed])
     for step in range(work):
@@ -184,9 +184,9 @@ def _anneal(
             after = _energy(sums, a, now, goal, scale)
             if after <= energy or draw(dice, 1 << 22) < np.exp((energy - after) / heat) * (1 << 22):
                 energy = after
-                order = _order(now, goal, scale)
-                if order < least - 1e-13:
-                    least = order
+                rank = _rank(now, goal, scale)
+                if rank < least - 1e-13:
+                    least = rank
                     best[:] = a.expert
                     best_weight[:] = a.weight
                     found[:] = now
@@ -213,11 +213,10 @@ def _exchange(
 
 def _sit(a: Seating, sums: _Sums, g: int, s: int, e: int, f: int, light: float, heavy: float) -> None:
     """Put a copy of f in a slot in the place of one of e."""
-    n, d, z = a.asked.shape[1], a.domain[g], a.zone[g]
+    n, z = a.asked.shape[1], a.zone[g]
     for one, sign, weight in ((e, -1, light), (f, 1, heavy)):
         if one < n:
             sums.many[one] += sign
-            sums.home[one, d] += sign * weight
             sums.held[g, one] = weight if sign > 0 else 0.0
             if z >= 0:
                 sums.zones[one, z] += sign
@@ -249,13 +248,18 @@ def _count(a: Seating, sums: _Sums, e: int, sign: float) -> None:
     domains, n = a.asked.shape
     if e == n or sums.many[e] == 0:
         return
-    gpus, whole = len(a.domain), sums.home[e].sum()
+    gpus = len(a.domain)
+    if sign > 0:  # sums of weights anew: what rounding leaves of copies that are gone would hold tokens
+        sums.home[e] = 0.0
+        for g in range(gpus):
+            sums.home[e, a.domain[g]] += sums.held[g, e]
+    whole = sums.home[e].sum()
     for g in range(gpus):
         weight = sums.held[g, e]
         if weight == 0:
             continue
         for d in range(domains):
-            if sums.home[e, d] > _NONE * whole:
+            if sums.home[e, d] > 0:
                 part = a.asked[d, e] * weight / sums.home[e, d] if a.domain[g] == d else 0.0
             else:
                 part = a.asked[d, e] * weight / whole
@@ -284,7 +288,6 @@ def _summed(a: Seating) -> _Sums:
             e = a.expert[g, s]
             if 0 <= e < n:
                 sums.many[e] += 1
-                sums.home[e, a.domain[g]] += a.weight[g, s]
                 sums.held[g, e] = a.weight[g, s]
                 if a.zone[g] >= 0:
                     sums.zones[e, a.zone[g]] += 1
@@ -334,10 +337,19 @@ def _order(now: Floats, goal: Goal, scale: float) -> float:
     for i in range(4):
         found += goal.weight[i] * max(now[i], goal.enough[i]) / scale
         if now[i] > goal.limit[i] * (1 + 1e-9) + 1e-12:
-            found += _PENALTY * (now[i] - goal.limit[i]) / max(goal.limit[i], 1e-3)
+            found += _PENALTY * (now[i] - goal.limit[i]) / max(goal.limit[i], _LEAST[i])
+    return found
+
+
+def _rank(now: Floats, goal: Goal, scale: float) -> float:
+    """Return `_order`, and more than it ever is where any limit is not kept."""
+    found = _order(now, goal, scale)
+    for i in range(4):
+        if now[i] > goal.limit[i] * (1 + 1e-9) + 1e-12:
+            return found + _OUTSIDE
     return found
 
 
 _ANNEAL = Loop(
-    _anneal, draw, _count, _summed, _values, _order, _energy, _apart, _fits, _sit, _exchange,
+    _anneal, draw, _count, _summed, _values, _order, _rank, _energy, _apart, _fits, _sit, _exchange,
 )  # fmt: skip

@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 
 from placement._rules import Gpus, Rules, may_of
 
-__all__ = ["Conditions", "Seats", "conditions_of", "seats_under"]
+__all__ = ["Conditions", "Seats", "conditions_of", "seats_near", "seats_under"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+#: Gap and nodes that end the search for what is near: any placement will do.
+_NEAR, _NODES = 0.02, 50
 
 
 class Seats(NamedTuple):
@@ -35,10 +39,18 @@ def seats_under(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> Seats | 
     No GPU gets an expert twice.
     """
     found = _solved(load, gpus, rules, copies)
-    if found is None:
-        return _blamed(load, gpus, rules, copies)
-    held, may = found
-    n, most = len(load), int(gpus.slots.max())
+    return _blamed(load, gpus, rules, copies) if found is None else _seats(*found, gpus, rules)
+
+
+def seats_near(load: Floats, gpus: Gpus, rules: Rules, copies: int, near: Bools) -> Seats | None:
+    """Return the placement under the rules that differs least from another one, (experts, gpus), if one is found."""
+    found = _solved(load, gpus, rules, copies, near)
+    return None if found is None else _seats(*found, gpus, rules)
+
+
+def _seats(held: Bools, may: Bools, gpus: Gpus, rules: Rules) -> Seats:
+    """Return who sits in which slot."""
+    n, most = len(held), int(gpus.slots.max())
     expert, fixed = np.full((len(gpus.slots), most), n), np.zeros((len(gpus.slots), most), dtype=bool)
     for g, row in enumerate(held.T):
         here = np.flatnonzero(row)
@@ -112,7 +124,9 @@ def conditions_of(n: int, gpus: Gpus, rules: Rules, copies: int) -> Conditions:
     return Conditions(table, low, high, least, most)
 
 
-def _solved(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> tuple[Bools, Bools] | None:
+def _solved(
+    load: Floats, gpus: Gpus, rules: Rules, copies: int, near: Bools | None = None
+) -> tuple[Bools, Bools] | None:  # fmt: skip
     """Return who is where, (experts, gpus), and who may be; None if nothing keeps to the rules."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -120,14 +134,15 @@ def _solved(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> tuple[Bools,
     c = conditions_of(n, gpus, rules, copies)
     if (c.least > c.most).any():
         return None
+    cells, cost = n * m, np.zeros(len(c.least))
     # A level start: loads of the heaviest experts on different GPUs, by a cost that differs from cell to cell.
-    cells = n * m
-    cost = np.zeros(len(c.least))
-    cost[:cells] = (load[:, None] * (1 + (np.arange(n)[:, None] + np.arange(m)) % m)).ravel()
+    level = load[:, None] * (1 + (np.arange(n)[:, None] + np.arange(m)) % m)
+    cost[:cells] = (level if near is None else ~near * (1 + load / load.max())[:, None]).ravel()
+    limit: Any = {"mip_rel_gap": 1.0} if near is None else {"mip_rel_gap": _NEAR, "node_limit": _NODES}
     found = milp(
         cost / max(float(cost.max()), 1e-300), integrality=np.ones(len(cost), dtype=np.int64),
         bounds=Bounds(c.least, c.most), constraints=LinearConstraint(c.table, c.low, c.high),
-        options={"mip_rel_gap": 1.0},
+        options=limit,
     )  # fmt: skip
     if found.x is None:
         return None
