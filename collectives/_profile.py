@@ -154,6 +154,9 @@ def load_profile(name_or_path: str | os.PathLike[str] | Profile, shelf: Shelf = 
     """
     if isinstance(name_or_path, Profile):
         return name_or_path
+    if not isinstance(name_or_path, str | os.PathLike):
+        rule = "must be a name, a file or a Profile"
+        raise InputError(Fault("profile", name_or_path, rule, suggest("", list_profiles(shelf))))
     text, file = _read(os.fspath(name_or_path), shelf)
     try:
         data = tomllib.loads(text)

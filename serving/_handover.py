@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from collectives import cost, plain
 from serving._layout import Groups, Layout
 from serving._model import Model
 from serving._operations import kv_bytes_at
+from serving._plan import require_types
 from serving._software import ProfileLike
 from serving._step import step
 from serving._workload import Workload
@@ -98,7 +100,7 @@ def handover(
     Raises
     ------
     InputError
-        The graph has no room for both.
+        The graph has no room for both, a time that is none.
 
     Examples
     --------
@@ -107,6 +109,12 @@ def handover(
     >>> handover(topo.load("gb200-nvl72", 2), model, work, 0.2, prefill=Layout(64), decode=Layout(64))
     Handover(94.4 us after the pass: 18.42 GB in 5.758 ms over scale-out d0/gpu0 -> leaf0)
     """
+    require_types(model=(model, Model), workload=(workload, Workload), prefill=(prefill, Layout),
+                  decode=(decode, Layout))  # fmt: skip
+    number = isinstance(prefill_seconds, int | float) and not isinstance(prefill_seconds, bool)
+    if not (number and 0 < prefill_seconds < math.inf):
+        rule = "must be a finite time above zero [s]"
+        raise InputError(Fault("prefill_seconds", prefill_seconds, rule, "Give Step.seconds of the pass."))
     routes = route(graph, routing)
     fabric = routes.fabric
     if prefill.gpus + decode.gpus > fabric.n_ranks:
@@ -170,6 +178,8 @@ def sending_dominates_from(
     >>> sending_dominates_from(topo.load("gb200-nvl72", 2), model, work, **pools)
     4035
     """
+    require_types(model=(model, Model), workload=(workload, Workload), prefill=(prefill, Layout),
+                  decode=(decode, Layout))  # fmt: skip
     routes = route(graph, routing)
 
     def sooner(cached: int) -> bool:

@@ -14,7 +14,7 @@ from serving._model import Model
 from serving._workload import Workload
 from topo import Fault, InputError
 
-__all__ = ["PlacementPlan", "PlanLoads", "plan_for", "require_plan", "require_records"]
+__all__ = ["PlacementPlan", "PlanLoads", "plan_for", "require_plan", "require_records", "require_types"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -287,12 +287,16 @@ def require_records(model: object, workload: object, layout: object = None, plan
     InputError
         Names each; layout and plan may be None.
     """
-    wanted = (("model", model, Model), ("workload", workload, Workload), ("layout", layout, Layout),
-              ("plan", plan, PlacementPlan))  # fmt: skip
+    require_types(model=(model, Model), workload=(workload, Workload))
+    require_types(optional=True, layout=(layout, Layout), plan=(plan, PlacementPlan))
+
+
+def require_types(*, optional: bool = False, **given: tuple[object, type]) -> None:
+    """Refuse values that are not of their type, or None where that may be, all at once."""
     faults = [
-        Fault(name, value, f"must be a serving.{kind.__name__}", "Make one, or leave it out.")
-        for name, value, kind in wanted
-        if not isinstance(value, kind) and not (value is None and name in ("layout", "plan"))
+        Fault(name, value, f"must be a serving.{kind.__name__}", f"Make one{', or leave it out' * optional}.")
+        for name, (value, kind) in given.items()
+        if not isinstance(value, kind) and not (optional and value is None)
     ]
     if faults:
         raise InputError(*faults)

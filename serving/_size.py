@@ -15,6 +15,7 @@ from serving._chip import chip_numbers
 from serving._engine import band_of, on_ideal_wires
 from serving._handover import Handover
 from serving._model import Model
+from serving._plan import require_types
 from serving._pools import Pool, decode_pool, one_new, prefill_pool
 from serving._software import ProfileLike
 from serving._step import step
@@ -165,6 +166,8 @@ def size(
     >>> size(topo.load("gb200-nvl72", 2), serving.load_model("deepseek-v3"), traffic)
     Fleet(3 racks, 432 $/h: 64 GPUs read and 64 answer; 3.66 of 30 ms per token, 87.99 of 2000 ms to the first)
     """
+    require_types(model=(model, Model), traffic=(traffic, Traffic))
+    require_types(optional=True, workload=(workload, Workload))
     _require_terms(dollars_per_gpu_hour, spare_racks)
     routes, work = route(graph), workload or Workload(batch_per_gpu=1)
     one = int(routes.fabric.domain_sizes.max())

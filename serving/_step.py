@@ -198,7 +198,7 @@ def step(
 
 def _require_words(time: str, model: Model, workload: Workload, engine: Profile | None) -> None:
     faults = []
-    if time not in TIMES:
+    if not isinstance(time, str) or time not in TIMES:
         faults.append(Fault("time", time, "is not known", suggest(str(time), TIMES)))
     if time == "engine" and engine is None:
         faults.append(Fault("time", time, "needs an engine as profile", "Name one of `list_engines`."))

@@ -221,9 +221,13 @@ def sweep(
     Sweep(4 points, 4 fit, 2 on the front; most 1.002e+04 tokens/s per GPU: ep 64, tp 1, pp 1, batch 64 on gb200-nvl72)
     """
     fabrics = _named(graphs, lambda graph: Fabric.from_graph(graph).name or "graph")
-    kinds, works = _named(models, lambda model: model.name), _named(workloads, lambda work: work.phase)
-    for model, work in product(kinds.values(), works.values()):
+    for model, work in product(_things(models), _things(workloads)):
         require_records(model, work)
+    kinds, works = _named(models, lambda model: model.name), _named(workloads, lambda work: work.phase)
+    given = {"graphs": fabrics, "models": kinds, "workloads": works}
+    faults = [Fault(name, "empty", "holds none", "Give one or more.") for name, found in given.items() if not found]
+    if faults:
+        raise InputError(*faults)
     first = next(iter(works.values()))
     axes = {"design": tuple(fabrics), "model": tuple(kinds), "workload": tuple(works)} | _numbers(
         ep=ep, tp=tp, pp=pp, batch=first.batch or first.batch_per_gpu if batch is None else batch,
@@ -231,16 +235,23 @@ def sweep(
     )  # fmt: skip
     engine = on_ideal_wires(profile)
     time = time or ("engine" if engine else "serial")
-    if time not in (known := TIMES if engine else PLAIN_TIMES):
+    known = tuple(TIMES) if engine else PLAIN_TIMES
+    if not isinstance(time, str) or time not in known:
         raise InputError(Fault("time", time, "is not known", suggest(str(time), known)))
     return _Grid(axes, time, engine).filled(fabrics, list(kinds.values()), list(works.values()), routing)
+
+
+def _things(given: Any) -> list[Any]:
+    if isinstance(given, Mapping):
+        return list(given.values())
+    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
 
 
 def _named(given: Any, name: Any) -> dict[str, Any]:
     """Return name -> thing; things of one name are numbered."""
     if isinstance(given, Mapping):
         return dict(given)
-    things = list(given) if isinstance(given, Sequence) else [given]
+    things = _things(given)
     names = [str(name(thing)) for thing in things]
     count = Counter(names)
     return {

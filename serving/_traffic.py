@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
+
+import numpy as np
 
 from serving.laws import context_in_flight
 from topo import Fault, InputError
@@ -65,9 +68,8 @@ class Traffic:
             faults.append(Fault("quantile", self.quantile, "must lie above 0 and up to 1", "Give a part, as 0.95."))
         for name in ("prompt", "answer"):
             value = getattr(self, name)
-            rows = [(value, 1.0)] if isinstance(value, int) else list(value)
-            if not rows or any(len(row) != 2 or not all(_within(n, 0, 1e9) for n in row) for row in rows):
-                rule = "must be tokens, or pairs of tokens and their weight, all above zero"
+            if not _are_lengths(value):
+                rule = "must be whole tokens, or pairs of tokens and their weight, all above zero"
                 faults.append(Fault(name, value, rule, "Give 1000, or [(500, 3), (4000, 1)]."))
         if faults:
             raise InputError(*faults)
@@ -75,7 +77,7 @@ class Traffic:
     def shares(self, name: str) -> list[tuple[int, float]]:
         """Return tokens, ascending, and their parts of all, which sum to one; of `prompt` or `answer`."""
         value = getattr(self, name)
-        rows = sorted([(value, 1.0)] if isinstance(value, int) else value)
+        rows = sorted([(value, 1.0)] if isinstance(value, int | np.integer) else value)
         total = sum(weight for _, weight in rows)
         return [(int(tokens), weight / total) for tokens, weight in rows]
 
@@ -109,8 +111,18 @@ class Traffic:
         return self.shares("prompt")[-1][0]
 
 
-def _within(value: object, low: float, high: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and low < value < high
+def _within(value: Any, low: float, high: float) -> bool:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and bool(low < value < high)
+
+
+def _are_lengths(value: Any) -> bool:
+    rows = [(value, 1.0)] if isinstance(value, int | np.integer) else value
+    return (
+        isinstance(rows, Sequence) and not isinstance(rows, str) and len(rows) > 0
+        and all(isinstance(row, Sequence) and len(row) == 2 for row in rows)
+        and all(_within(n, 0, 1e9) and _within(weight, 0, 1e9) and n == int(n) for n, weight in rows)
+    )  # fmt: skip
 
 
 def log_normal_lengths(median: float, p95: float, parts: int = 8) -> list[tuple[int, float]]:

@@ -90,3 +90,14 @@ def test_sending_dominates_where_nearly_all_is_cached() -> None:
 def test_no_room_for_both_is_said_with_what_would_do() -> None:
     with pytest.raises(InputError, match="3 domains"):
         sent("mixtral-8x7b", Workload("prefill", context=10, batch=1), 0.1, decode=Layout(16))
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf"), None, "0.1", True])
+def test_a_time_that_is_none_is_refused(seconds: Any) -> None:
+    with pytest.raises(InputError, match="prefill_seconds"):
+        sent("mixtral-8x7b", Workload("prefill", context=10, batch=1), seconds)
+
+
+def test_a_layout_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match=r"decode = 8: must be a serving.Layout"):
+        sent("mixtral-8x7b", Workload("prefill", context=10, batch=1), 0.1, decode=8)

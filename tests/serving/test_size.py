@@ -176,3 +176,21 @@ def test_layouts_of_several_racks_count_them_all() -> None:
     assert fleet.prefill is not None
     assert fleet.decode.layout == Layout(32)
     assert fleet.racks == 4 * (fleet.decode.units + fleet.prefill.units)
+
+
+@pytest.mark.parametrize(
+    "bad", [None, 1.5, "x", [], [(1, 2, 3)], [("a", 1)], [1, 2], [(1.5, 1)], -1, True, float("nan")]
+)
+def test_lengths_of_another_shape_are_refused(bad: Any) -> None:
+    with pytest.raises(InputError, match="must be whole tokens, or pairs"):
+        Traffic(10, prompt=bad, answer=300)
+
+
+@pytest.mark.parametrize(("place", "bad"), [(1, None), (1, "mixtral-8x7b"), (2, 10), (2, {})])
+def test_other_records_are_refused(place: int, bad: Any) -> None:
+    given: list[Any] = [graph("hgx-h100-8", 2), serving.load_model("mixtral-8x7b"), Traffic(10, 1000, 300)]
+    given[place] = bad
+    with pytest.raises(InputError, match="must be a serving"):
+        size(*given)
+    with pytest.raises(InputError, match=r"workload.*must be a serving.Workload"):
+        size(graph("hgx-h100-8", 2), serving.load_model("mixtral-8x7b"), Traffic(10, 1000, 300), workload=3)  # type: ignore[arg-type]

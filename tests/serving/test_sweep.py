@@ -86,6 +86,22 @@ def test_software_of_collectives_is_refused() -> None:
         small(time="engine")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("", [], Workload(batch=1)), "models = 'empty': holds none"), (("", "x", Workload(batch=1)), "serving.Model"),
+        (("", None, 3), "serving.Workload"),
+    ],
+)  # fmt: skip
+def test_other_records_are_refused(given: tuple[Any, ...], said: str) -> None:
+    _, model, work = given
+    with pytest.raises(InputError, match=said):
+        sweep(routes("hgx-h100-8", 1).fabric, model, work, ep=8)
+    for time, profile in (([1], "ideal"), ("serial", 3.5)):
+        with pytest.raises(InputError):
+            small(time=time, profile=profile)
+
+
 def small(**changes: Any) -> serving.Sweep:
     asked: dict[str, Any] = {"ep": [4, 8], "batch": [1, 64]} | changes
     work = Workload(batch_per_gpu=1)
