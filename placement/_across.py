@@ -24,8 +24,8 @@ __all__ = ["AcrossPlacement", "asked_of", "place_across", "plan_of"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Tries for every copy.
-_WORK = 1000
+#: Tries for every copy; parts of all tokens that are one and the same.
+_WORK, _SAME = 1000, 1e-9
 #: A looser balance is tried where it is this part of the heaviest GPU reached before.
 _NEARLY = 0.96
 
@@ -124,10 +124,10 @@ def place_across(
     crossing = np.array([each.crossing for each in found]) / pace
     heavy = (plan.gpu_load(asked.sum(axis=1)) / gpus.speed).max(axis=1)
     bound = np.minimum([each.bound / pace for each in found], crossing)
-    status = f"feasible, {100 * (crossing.mean() - bound.mean()):.2g} points above the bound"
+    above, over = crossing.mean() - bound.mean(), int((heavy > layer_balance * (1 + 1e-9)).sum())
+    status = f"feasible, {100 * above:.2g} points above the bound" if above > _SAME or over else "optimal"
     for most in np.unique(layer_balance[layer_balance > balance]):
         status += f"; {int((layer_balance == most).sum())} of {len(found)} layers at {most:g}"
-    over = int((heavy > layer_balance * (1 + 1e-9)).sum())
     status += f"; {over} of {len(found)} layers heavier than {layer_balance.max():g}" if over else ""
     return AcrossPlacement(plan, crossing, bound, heavy, balance, layer_balance, status)
 

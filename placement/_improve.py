@@ -20,11 +20,11 @@ from placement._migration import Migration, migrate
 from placement._place import place
 from placement._place_by import place_by
 from placement._plan_cost import PlanCost, cost_plan, sources_of
-from placement._rules import Gpus, Rules
+from placement._rules import SHARINGS, Gpus, Rules
 from placement._start import even_slots
 from placement._widths import software_of
 from serving import Layout, Model, PlacementPlan, Workload
-from topo import Fabric, Fault, InputError, Routes, route
+from topo import Fabric, Fault, InputError, Routes, route, suggest
 
 __all__ = ["Improvement", "improve"]
 
@@ -146,6 +146,8 @@ def improve(
     faults = [] if model.is_moe else [Fault("model", model.name, "has no experts", "Give one that has.")]
     if isinstance(balance, bool) or not balance > 1:
         faults.append(Fault("balance", balance, "must be above one", "Give 1.01 for one per cent."))
+    if sharing not in SHARINGS:
+        faults.append(Fault("sharing", sharing, "is not known", suggest(str(sharing), SHARINGS)))
     if faults:
         raise InputError(*faults)
     routes = route(graph, routing)

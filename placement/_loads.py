@@ -69,7 +69,7 @@ class ExpertLoads:
         ----------
         model : Model
             From `serving.load_model`. A recording of all its layers loses the dense ones; one
-            layer stands for all.
+            layer stands for all. Layers without any token get a uniform load.
 
         Raises
         ------
@@ -77,12 +77,18 @@ class ExpertLoads:
             Other experts or layers than the model has.
         """
         rows, note = in_model(self.load.shape, self.layers, model)
+        load, layers = self.load[rows].copy(), np.flatnonzero(model.moe_layer_mask)
+        sources = None if self.sources is None else self.sources[rows].copy()
+        idle = ~load.any(axis=1)
+        load[idle] = 1.0
+        if sources is not None:
+            sources[idle] = 1.0 / sources.shape[1]
         return replace(
             self,
-            load=self.load[rows],
+            load=load,
             history=None if self.history is None else self.history[:, rows],
-            sources=None if self.sources is None else self.sources[rows],
-            layers=tuple(int(i) for i in np.flatnonzero(model.moe_layer_mask)),
+            sources=sources,
+            layers=tuple(int(i) for i in layers),
             notes=(*self.notes, *note),
         )
 
@@ -158,7 +164,8 @@ def _unknown(data: Any, file: str) -> Fault:
     maps = ("initial_global_assignments", "layer_list", "physical_to_logical_map", "phy2log", "slot_expert")
     if isinstance(data, Mapping) and any(key in data for key in maps):
         return Fault("file", sorted(map(str, data)), "is a placement, which has no loads", "Use read_plan.", file)
-    told = sorted(map(str, data))[:8] if isinstance(data, Mapping) else type(data).__name__
+    other = "nothing" if isinstance(data, str) and not data.strip() else type(data).__name__
+    told = sorted(map(str, data))[:8] if isinstance(data, Mapping) else other
     known = f"Known: {', '.join(LOAD_KINDS)}."
     return Fault("file", told, "holds no expert loads of a known kind", known, file)
 

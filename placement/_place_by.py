@@ -17,6 +17,7 @@ from placement._objective_search import NAMES
 from placement._rules import SHARINGS, Gpus, Rules
 from serving import PlacementPlan
 from topo import Fault, InputError, suggest
+from topo.units import format_quantity
 
 __all__ = ["OBJECTIVES", "ObjectivePlacement", "place_by"]
 
@@ -199,12 +200,18 @@ def _answer(task: Task, layers: list[Placed], moves: bool) -> ObjectivePlacement
             sum(weight * what[name].mean() for name, weight in task.weight.items()) for what in (value, bound)
         )
     gap = float(reached / least - 1) if least > 0 else 0.0 if reached <= 0 else None
-    each = ", ".join(f"{name} {value[name].mean():.5g} (bound {bound[name].mean():.5g})" for name in task.order)
+    each = ", ".join(f"{name} {_told(name, value)} (bound {_told(name, bound)})" for name in task.order)
     best = gap is not None and gap <= 1e-9 and (task.weight is not None or len(task.order) == 1)
     return ObjectivePlacement(
         plan, task.order, task.weight, task.enough, value, bound, gap,
         f"{'optimal' if best else 'feasible'}: {each}", layers[int(np.argmax([one.value[0] for one in layers]))].why,
     )  # fmt: skip
+
+
+def _told(name: str, what: Mapping[str, Floats]) -> str:
+    """Return the mean over layers in words."""
+    mean = float(what[name].mean())
+    return format_quantity(mean, "seconds") if name == "busiest_link" else f"{mean:.5g}"
 
 
 def _require(

@@ -86,7 +86,21 @@ def test_beside_what_runs_now() -> None:
     assert first.migration.seconds >= first.migration.n_bytes / 8 / 450e9
 
 
+def test_layers_without_tokens_count_as_uniform() -> None:
+    """A layer that recorded nothing is placed and costed as one that recorded one token of each."""
+    load = np.tile(generated(128, "lognormal0.7", layers=1), (48, 1))
+    load[[0, 7]] = 0.0
+    some = np.where(load.any(axis=1, keepdims=True), load, 1.0)
+    nothing, ones = (improve(BOX, MODEL, WORK, replace(recording(), load=x), replicas=16) for x in (load, some))
+    assert nothing.after.expert_load.tolist() == ones.after.expert_load.tolist()
+    assert nothing.after.step_seconds == ones.after.step_seconds
+    assert (nothing.after.plan.slot_expert == ones.after.plan.slot_expert).all()
+
+
 def test_refused() -> None:
+    for graph in (BOX, BOXES):
+        with pytest.raises(InputError, match=r"sharing = 'weight'.*weighted"):
+            improve(graph, MODEL, WORK, recording(), sharing="weight")
     with pytest.raises(InputError, match="has no experts"):
         improve(BOX, serving.load_model("llama-3.1-70b"), WORK, recording())
     plan = improve(BOX, MODEL, WORK, recording()).after.plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, product
@@ -252,6 +253,18 @@ def test_links_are_those_of_the_costed_plan() -> None:
     assert costed.hot_seconds == pytest.approx(32 * found.value["busiest_link"][0])
     assert costed.crossing[0] == pytest.approx(found.value["crossing"][0])
     assert costed.worst == pytest.approx(found.value["heaviest_gpu"][0])
+
+
+def test_times_are_said_with_their_unit() -> None:
+    found = place_by(
+        drawn(5),
+        MACHINE,
+        ("busiest_link", "moved"),
+        replicas=2,
+        links=links(),
+        current=plan_of([(0, 1), (2, 3), (4, 5), (0, 2)]),
+    )
+    assert re.fullmatch(r"feasible: busiest_link [\d.]+ us \(bound [\d.]+ us\), moved \d+ \(bound \d+\)", found.status)
 
 
 def test_layers_alike_are_placed_alike_and_answers_repeat() -> None:
