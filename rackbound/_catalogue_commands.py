@@ -61,7 +61,7 @@ def design_show(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Show a design: its numbers, their sources, and what the graph it makes measures."""
+    """Show a design and what its graph measures. Its numbers, and their sources."""
     overrides = overrides_of(settings)
     shown = None if is_graph_file(name) else load_design(name, overrides)
     if shown is not None:
@@ -229,7 +229,7 @@ _NEEDS = ("networkx", "numpy", "scipy", "matplotlib", "pydantic", "typer", "rich
 
 
 def doctor(as_json: Json = False) -> None:
-    """Say what is installed, and whether a file of yours hides one of the packages."""
+    """Say what is installed, and which file hides a package."""
     from rackbound import __version__
 
     home = Path(__file__).resolve().parent.parent

@@ -156,7 +156,7 @@ def place(
             "--load",
             "--loads",
             help="Expert loads: what EPLB, SGLang, vLLM or TensorRT-LLM recorded, or JSON lists. Compares, but for "
-            "--pp or --time-limit, which take lists.",
+            "--pp or --time-limit.",
         ),
     ] = None,
     objective: Annotated[
@@ -197,7 +197,7 @@ def place(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Place layers on stages and experts on GPUs, with a proven bound; for recorded loads beside what is now."""
+    """Place layers on stages and experts on GPUs. With a proven bound; for recorded loads beside what is now."""
     comparing = {
         "replicas": replicas, "sharing": sharing, "balance": balance, "objective": objective, "enough": enough,
         "slots": slots, "curve": curve, "rules": rules, "current": current, "save": save, "format": format, "out": out,
@@ -219,23 +219,25 @@ def place(
         )
         return
     from placement import solve
-    from rackbound._reports import place_report, read_loads
+    from rackbound._recorded import recorded
+    from rackbound._reports import place_report
     from serving import Layout, load_model, step_brackets
     from topo.units import parse_quantity
 
-    work, loaded, fabric, asked, limit = together(
+    work, loaded, fabric, found, limit = together(
         lambda: workload_of(context, batch, batch_per_gpu),
         lambda: load_model(model, assumptions_of(assume)),
         lambda: fabric_of(design, domains, 1, overrides_of(settings)),
-        lambda: read_loads(load),
+        lambda: recorded(load),
         lambda: None if time_limit is None else parse_quantity(time_limit, "seconds", place="--time-limit"),
     )
     layout = None
     if ep is not None or pp is not None:
         one_domain = int(fabric.domain_sizes.max()) if loaded.is_moe else 1
         layout = Layout(one_domain if ep is None else ep, pp=1 if pp is None else pp)
-    result = solve(fabric, loaded, work, expert_load=asked, layout=layout, time_limit=limit, profile=profile)
-    held = step_brackets(fabric, loaded, work, layout=result.layout, plan=result.plan, expert_load=asked)
+    weighed = None if found is None else found.for_model(loaded).load
+    result = solve(fabric, loaded, work, expert_load=weighed, layout=layout, time_limit=limit, profile=profile)
+    held = step_brackets(fabric, loaded, work, layout=result.layout, plan=result.plan, expert_load=weighed)
     if as_json:
         inputs = {
             "design": design, "model": model, "assume": assumptions_of(assume), "ep": ep, "pp": pp,

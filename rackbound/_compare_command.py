@@ -28,7 +28,7 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure designs and print them side by side: size, hops, bisection, ports, weak points, price and power."""
+    """Measure designs and print them side by side. Size, hops, bisection, ports, weak points, price and power."""
     names = list(dict.fromkeys(designs))
     overrides = overrides_of(settings)
     checks = [partial(require_folder, out)] if out is not None else []

@@ -65,7 +65,7 @@ def evaluate(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Answer: does one rack bound this model's expert layer? For one or many designs."""
+    """Say whether one rack bounds a model's expert layer. For one or many designs."""
     work, terms, overrides, loaded, *_ = together(
         lambda: workload_of(context, batch, batch_per_gpu),
         lambda: Terms(budget_seconds(budget), overlap),

@@ -76,7 +76,7 @@ def failures(
     out: Annotated[str | None, typer.Option(help="Folder for the figure and failures.json.  [default: none]")] = None,
     as_json: Json = False,
 ) -> None:
-    """Fail every link, lane, NIC, switch and tray in turn and cost a collective without it."""
+    """Fail every part in turn and cost a collective without it. Links, lanes, NICs, switches and trays."""
     overrides = overrides_of(settings)
     asked = {"tokens": tokens, "hidden": hidden, "top_k": top_k, "experts": experts, "loads": loads, "limit": limit,
              "groups": groups, "dispatch_dtype": dispatch_dtype, "combine_dtype": combine_dtype}  # fmt: skip

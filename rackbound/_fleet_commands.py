@@ -62,7 +62,7 @@ def size(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Find the fewest racks that serve a traffic, what they cost, and what a lost part takes."""
+    """Find the fewest racks that serve a traffic. What they cost, and what a lost part takes."""
     from serving import Traffic, load_model
     from serving import size as sized
 

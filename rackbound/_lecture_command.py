@@ -32,7 +32,7 @@ def lecture(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Try every claim of R. Pope's lecture: its number, ours, and whether it holds."""
+    """Try every claim of the lecture on real parts. Reiner Pope's: its number, ours, and whether it holds."""
     from rackbound._lecture import design_of
     from rackbound._lecture import lecture as tried
     from rackbound._lecture_case import Case

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from placement import PLAN_FORMATS, BalanceCurve, Improvement, improve, read_loads, read_plan, read_rules, write_plan
+from placement import PLAN_FORMATS, BalanceCurve, Improvement, improve, read_rules, write_plan
 from placement import ExpertLoads as Loads
 from rackbound._graphs import fabric_of
 from rackbound._options import workload_of
 from rackbound._output import dumped, emit_json, envelope, note, require_folder, say, show_table, whole_folder
 from rackbound._place_curve import balances_of, curve_of, show_curve
+from rackbound._recorded import plan_of, recorded
 from rackbound._reports import assumed
 from serving import Model, load_model
 from topo import Fabric, Fault, InputError, suggest, together
@@ -50,7 +51,7 @@ def place_load(
         lambda: None if asked["rules"] is None else read_rules(asked["rules"], model=model),
     )
     if asked["current"] is not None:
-        current = read_plan(asked["current"], gpus=_gpus(asked["current"], asked["ep"] or fabric.n_ranks), model=model)
+        current = plan_of(asked["current"], asked["ep"] or fabric.n_ranks, model)
     found = improve(
         fabric, model, workload, loads, ep=asked["ep"], replicas=asked["replicas"], slots=asked["slots"],
         sharing=asked["sharing"], balance=asked["balance"], objective=objective, enough=enough, rules=rules,
@@ -70,7 +71,7 @@ def place_load(
         "domains": len(fabric.domain_sizes),
     } | {key: value for key, value in asked.items() if key not in _OTHERS}
     curve = None if balances is None else curve_of(found, loads, balances, asked["replicas"])
-    results = found.to_dict() | ({} if curve is None else {"curve": curve.to_dict()})
+    results = found.to_dict() | {"curve": None if curve is None else curve.to_dict()}
     whole = envelope("place-load/1", inputs | {"settings": overrides}, said, results)
     if asked["out"] is not None:
         _draw(asked["out"], found, curve, whole, fabric)
@@ -126,19 +127,10 @@ def _numbers(text: str | None, place: str) -> dict[str, float] | None:
 
 
 def _loads(path: str | None, model: Model) -> Loads:
-    if path is not None:
-        return read_loads(path).for_model(model)
+    if (found := recorded(path, model)) is not None:
+        return found
     uniform = np.ones((max(1, model.n_moe_layers), max(1, model.n_experts)))
     return Loads(uniform, None, None, None, "uniform", ("uniform expert load: no --load",))
-
-
-def _gpus(path: str, ep: int) -> int | None:
-    """Return the GPUs a map needs told; None where its file says them."""
-    try:
-        read_plan(path)
-    except InputError as error:
-        return ep if any(fault.place == "gpus" and fault.value is None for fault in error.faults) else None
-    return None
 
 
 # --- report ----------------------------------------------------------------------------------------------------------

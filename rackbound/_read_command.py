@@ -25,7 +25,7 @@ def read(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read the topology of a host or fabric from a file people already have."""
+    """Read a topology from a file people already have. Of a host, or of a fabric."""
     if out is not None and len(files) > 1:
         raise InputError(Fault("--write", out, f"takes one file, not {len(files)}", "Write them one by one."))
     readings = together(*(lambda file=file: read_file(file, kind) for file in files))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from collectives import Bracket, Cost, Explanation, HashTimes, Sensitivity
@@ -15,12 +12,12 @@ from rackbound._expect import Expectation
 from rackbound._output import say, show_table
 from rackbound._sentences import bandwidth_flip
 from serving import Model, Step, Workload
-from topo import Fabric, Fault, InputError
+from topo import Fabric
 from topo.units import format_quantity
 
 __all__ = [
     "assumed", "bound_report", "cost_report", "expect_report", "explain_report", "nodes_report", "place_report",
-    "read_loads", "step_report",
+    "step_report",
 ]  # fmt: skip
 
 
@@ -144,6 +141,10 @@ def step_report(
             f"remote share {step.remote_share:.4g}")  # fmt: skip
         say(f"  heaviest GPU {uneven.heaviest_gpu}, {uneven.load:.4g} times the mean; all-to-all waits for "
             f"{uneven.hot_link or 'no link'}")  # fmt: skip
+        if uneven.gained is not None:
+            saved = format_quantity(abs(uneven.gained), "seconds", 3)
+            say(f"  the plan {'saves' if uneven.gained >= 0 else 'costs'} {saved} against experts in order, one "
+                "operation after the other")  # fmt: skip
     for line in _racks(racks):
         say(f"  {line}")
     say()
@@ -225,26 +226,3 @@ def _plan_report(solution: Solution) -> None:
     gained = solution.step.imbalance.gained if solution.step.imbalance else None
     saves = f", {format_quantity(gained, 'seconds', 3)} less than with experts in order" if gained else ""
     say(f"  step with this plan: {low} to {high}{saves}")
-
-
-def read_loads(path: str | None) -> Any:
-    """Return expert loads of a JSON file, None without one."""
-    if path is None:
-        return None
-    try:
-        loads = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(Fault("--loads", path, f"cannot be read: {error.strerror}", "Give a JSON file.")) from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(Fault("--loads", path, f"is not JSON: {error}", "Give a list of numbers.")) from None
-    rows = loads if isinstance(loads, list) and loads and isinstance(loads[0], list) else [loads]
-    numbers = all(
-        isinstance(row, list) and row and len(row) == len(rows[0])
-        and all(isinstance(x, int | float) and not isinstance(x, bool) for x in row) for row in rows
-    )  # fmt: skip
-    if not numbers:
-        raise InputError(Fault("--loads", path, "must hold one list of numbers, or lists of one length", "Correct it."))
-    if wrong := [x for row in rows for x in row if not 0 <= x < math.inf]:
-        rule = f"holds {wrong[0]}: loads are finite, zero or more"
-        raise InputError(Fault("--loads", path, rule, "Correct it."))
-    return loads

@@ -60,7 +60,10 @@ def step(
         str, typer.Option(help="A copy of a token for each of its experts (direct), or per_gpu, or per_domain.")
     ] = "direct",
     loads: Annotated[
-        str | None, typer.Option(help="JSON file of expert loads: one list, or one per MoE layer.")
+        str | None, typer.Option(help="Expert loads: a recording of an engine, or JSON lists, as place reads them.")
+    ] = None,
+    plan: Annotated[
+        str | None, typer.Option(help="Plan or engine's map of experts, as place writes it.  [default: in order]")
     ] = None,
     engine: Annotated[
         str | None, typer.Option(help="A serving engine, as vllm-blackwell, or a TOML file; in place of --profile.")
@@ -84,7 +87,7 @@ def step(
     as_json: Json = False,
 ) -> None:
     """Work out one step of a model on a design."""
-    from rackbound._reports import read_loads
+    from rackbound._recorded import plan_of, recorded
     from serving import Layout, Workload, load_model, step_brackets
     from serving import step as stepped
 
@@ -95,40 +98,45 @@ def step(
     asked: dict[str, Any] = {"phase": phase, "context": context, "batch": batch, "batch_per_gpu": per_gpu,
                              "cached": cached, "chunk": chunk, "prompt": prompt, "draft": draft,
                              "acceptance": acceptance, "drafter": drafter, "copies": copies}  # fmt: skip
-    work, loaded, sketch, load, runs = together(
+    work, loaded, sketch, recording, runs = together(
         lambda: Workload(**asked),
         lambda: load_model(model, stated),
         lambda: Layout(1 if ep is None else ep, **cut),
-        lambda: read_loads(loads),
+        lambda: recorded(loads),
         lambda: _software(engine, profile),
     )
     shown = None if is_graph_file(design) else load_design(design, overrides)
     usual = -(-sketch.gpus // shown.design.domain_size) if shown else 1
     fabric = fabric_of(design, domains, usual if usual <= _MOST_DOMAINS else 1, overrides)
-    if ep is None and loaded.is_moe:
+    recording = None if recording is None else recording.for_model(loaded)
+    load = None if recording is None else recording.load
+    placed = None if plan is None else plan_of(plan, ep or fabric.n_ranks // pp, loaded)
+    if placed is not None and ep is None:
+        sketch = replace(sketch, ep=placed.ep, pp=placed.pp)
+    elif ep is None and loaded.is_moe:
         each = tp * cp
         sketch = replace(sketch, ep=dp * each if dp else max(1, fabric.n_ranks // pp // each * each))
     software: dict[str, Any] = {"profile": runs, "expert_profile": expert_profile, "time": time}
-    result = stepped(fabric, loaded, work, layout=sketch, expert_load=load, **software)
-    held = step_brackets(fabric, loaded, work, layout=sketch, expert_load=load)
+    given: dict[str, Any] = {"layout": sketch, "plan": placed, "expert_load": load}
+    result = stepped(fabric, loaded, work, **given, **software)
+    held = step_brackets(fabric, loaded, work, **given)
     racks = (
         _one_or_two_racks(design, overrides, fabric, loaded, work, result, load, software)
-        if shown and shown.scale_out
+        if shown and shown.scale_out and placed is None
         else None
     )
     if figure is not None:
         _draw(figure, result, f"{loaded.name} on {fabric.name}")
+    said = (*result.assumptions, *(recording.notes if recording else ()))
     if as_json:
         inputs = {"design": design, "model": model, "assume": stated, "ep": sketch.ep, **cut, **asked,
-                  "loads": loads, "profile": profile, "expert_profile": expert_profile, "engine": engine,
+                  "loads": loads, "plan": plan, "profile": profile, "expert_profile": expert_profile, "engine": engine,
                   "time": result.time, "domains": len(fabric.domain_sizes), "settings": overrides}  # fmt: skip
-        emit_json(
-            envelope("step/1", inputs, result.assumptions, result.to_dict() | {"brackets": told(held), "racks": racks})
-        )
+        emit_json(envelope("step/1", inputs, said, result.to_dict() | {"brackets": told(held), "racks": racks}))
         return
     from rackbound._reports import step_report
 
-    step_report(design, len(fabric.domain_sizes), loaded, work, result, held, racks)
+    step_report(design, len(fabric.domain_sizes), loaded, work, replace(result, assumptions=said), held, racks)
 
 
 def _software(engine: str | None, profile: str) -> Any:

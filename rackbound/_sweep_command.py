@@ -24,7 +24,7 @@ def sweep(
     figure: Annotated[str | None, typer.Option(help="Draw the front into this .png, .svg or .pdf.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Sweep a study: the layouts no other beats in both speed and tokens per GPU."""
+    """Sweep a study for the layouts that no other beats. In both speed and tokens per GPU."""
     from rackbound._study import read_study
     from serving import sweep as swept
 

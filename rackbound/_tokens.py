@@ -59,16 +59,16 @@ def _option(name: str) -> str:
 
 def _moe(asked: dict[str, Any]) -> Any:
     from collectives import MoE
-    from rackbound._reports import read_loads
+    from rackbound._recorded import recorded
     from serving import dtype_bytes
 
     dispatch, combine, load = together(
         lambda: dtype_bytes(asked["dispatch_dtype"], "--dispatch-dtype"),
         lambda: dtype_bytes(asked["combine_dtype"], "--combine-dtype"),
-        lambda: read_loads(asked["loads"]),
+        lambda: recorded(asked["loads"]),
     )
     given = {name: asked[name] for name in (*_NEEDED, "limit", "groups")}
-    return MoE(**given, dispatch_bytes=dispatch, combine_bytes=combine, expert_load=load)
+    return MoE(**given, dispatch_bytes=dispatch, combine_bytes=combine, expert_load=None if load is None else load.load)
 
 
 def algorithm_of(kind: str, algorithm: str | None, copies: str | None) -> Any:

@@ -27,7 +27,7 @@ def validate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Predict every row of a file of measurements, and say how far off."""
+    """Predict a file of measurements, and say how far off."""
     found = validated(file, design=design, domains=domains, kind=kind, n_ranks=ranks, profile=profile)
     if as_json:
         inputs = {

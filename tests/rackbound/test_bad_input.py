@@ -192,7 +192,7 @@ def test_an_unknown_overlap(verb: str, tmp_path: Path) -> None:
      (("step", "hgx-h100-8", *MODEL, "--pp", "-1"), "pp = -1"),
      (("step", "gb200-nvl72", *MODEL, "--ep", "1", "--pp", "33"), "the model has 32 layers"),
      (("place", "hgx-h100-8", *MODEL, "--ep", "9"), "layout"),
-     (("place", "hgx-h100-8", *MODEL, "--loads", "no-such-file.json", "--pp", "1"), "cannot be read")],
+     (("place", "hgx-h100-8", *MODEL, "--loads", "no-such-file.json", "--pp", "1"), "is not there")],
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, tuple) else "",
 )  # fmt: skip
 def test_other_words_and_numbers(arguments: tuple[str, ...], said: str) -> None:

@@ -89,7 +89,7 @@ def test_handover_says_when_sending_is_the_longer() -> None:
         (("--requests", "nan"), "requests_per_second = nan: must be a finite number above zero"),
         (("--requests", "5", "--prompt", "long"), "--prompt = 'long': is no length in tokens"),
         (("--requests", "5", "--prompt", "9000..100"), "the median no more than the 95th percentile"),
-        (("--requests", "5", "--prompt", "5:0"), "prompt = [(5, 0.0)]: must be tokens"),
+        (("--requests", "5", "--prompt", "5:0"), "prompt = [(5, 0.0)]: must be whole tokens"),
         (("--requests", "5", "--ttft", "2"), "--ttft = '2'"),
         (("--requests", "5", "--ep", "0"), "--ep = '0': must be whole numbers above zero"),
         (("--requests", "5", "--tp", "2,x"), "--tp = '2,x': must be whole numbers above zero"),

@@ -49,6 +49,25 @@ def test_a_file_that_an_engine_loads(recording: Path, tmp_path: Path) -> None:
     assert again.answer["results"]["migration"]["copies"] == 0
 
 
+def test_the_plan_and_the_recording_in_a_step(recording: Path, tmp_path: Path) -> None:
+    """A saved plan and an engine's map of it: the same step, and what it saves is the difference of the two steps."""
+    saved, yaml = tmp_path / "plan.json", tmp_path / "map.yaml"
+    words = ("place", "hgx-h100-8", *MODEL, "--load", recording, "--replicas", "8")
+    assert run(*words, "--save", saved).code == run(*words, "--save", yaml, "--format", "tensorrt-llm").code == 0
+    step = ("step", "hgx-h100-8", *MODEL, "--loads", recording)
+    plain, planned, mapped = (run(*step, *more, "--json").answer["results"]
+                              for more in ((), ("--plan", saved), ("--plan", yaml)))  # fmt: skip
+    gained = planned["imbalance"]["gained"]
+    assert gained == pytest.approx(plain["serial"] - planned["serial"])
+    assert gained > 0
+    assert mapped["serial"] == pytest.approx(planned["serial"])
+    assert plain["imbalance"]["load"] == pytest.approx(8 / 19 * 8)  # expert 0 alone on one of eight GPUs
+    words_said = " ".join(run(*step, "--plan", saved).out.split())
+    assert "the plan saves" in words_said
+    assert "from one domain" not in words_said  # the plan is for one width
+    assert run(*step, "--plan", saved, "--ep", "4").code == 2
+
+
 def test_figures_and_json(recording: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert run("place", "hgx-h100-8", "--domains", "2", *MODEL, "--load", recording, "--replicas", "8", "--balance",

@@ -86,6 +86,8 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "place-load/1": [
         ("place", HGX, *MIXTRAL, "--replicas", "8"), ("place", HGX, *MIXTRAL, "--ep", "4", "--explain"),
         ("place", HGX, *MIXTRAL, "--domains", "2", "--replicas", "8", "--balance", "1.3"),
+        ("place", HGX, *MIXTRAL, "--domains", "2", "--replicas", "8", "--balance", "1.3", "--curve", "1.01,1.3",
+         "--slots", "3"),
         ("place", HGX, *MIXTRAL, "--domains", "2", "--replicas", "8", "--objective", "busiest_link,heaviest_gpu",
          "--enough", "busiest_link=1"),
     ],
