@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from functools import cache
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -15,30 +12,10 @@ import collectives
 import serving
 import topo
 from serving import Layout, Part, PlacementPlan, Step, Workload
-from topo import InputError
 
-#: Both latencies off, so that only bandwidth counts.
-STILL = {"scale_up.latency": "0 s", "scale_out.latency": "0 s"}
-WORK = Workload(context=4096, batch_per_gpu=114)
+from .steps import SMALL, STILL, mixtral, parts, plan_of, step
+
 DISPATCH = ("dispatch", "combine")
-
-
-@cache
-def routes(design: str = "gb200-nvl72", domains: int = 1, still: bool = True) -> topo.Routes:
-    return topo.route(topo.load(design, domains, STILL if still else None))
-
-
-def step(
-    model: str | serving.Model = "deepseek-v3", design: str = "gb200-nvl72", domains: int = 1,
-    work: Workload = WORK, still: bool = True, **given: Any,
-) -> Step:  # fmt: skip
-    found = routes(design, domains, still)
-    loaded = serving.load_model(model) if isinstance(model, str) else model
-    return serving.step(found.fabric, loaded, work, routing=found, **given)
-
-
-def parts(result: Step) -> dict[str, Part]:
-    return {part.name: part for part in result.parts}
 
 
 # --- dispatch and combine: an all-to-all with a matrix of bytes ------------------------------------------------------
@@ -180,18 +157,6 @@ def test_stages_within_one_rack_send_over_its_switch() -> None:
 
 # --- plans and loads -------------------------------------------------------------------------------------------------
 
-SMALL = Workload(context=1024, batch_per_gpu=16)
-
-
-def plan_of(rank: list[int]) -> PlacementPlan:
-    model = serving.load_model("mixtral-8x7b")
-    n = model.n_moe_layers
-    return PlacementPlan(np.tile(np.arange(8), (n, 1)), np.tile(rank, (n, 1)), np.zeros(n, dtype=np.intp), 4, 1)
-
-
-def mixtral(**given: Any) -> Step:
-    return step("mixtral-8x7b", "hgx-h100-8", work=SMALL, **given)
-
 
 def test_the_plain_plan_is_the_default() -> None:
     planned, plain = mixtral(plan=plan_of([0, 0, 1, 1, 2, 2, 3, 3])).to_dict(), mixtral(layout=Layout(4)).to_dict()
@@ -301,73 +266,6 @@ def test_the_same_step_twice() -> None:
     assert step().to_dict() == step().to_dict()
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------
-
-
-def refused(**given: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        step(**given)
-    (fault,) = caught.value.faults
-    return fault.place
-
-
-@pytest.mark.parametrize("layout", [Layout(73), Layout(72, pp=2), Layout(37, pp=2)], ids=repr)
-def test_more_gpus_than_there_are(layout: Layout) -> None:
-    assert refused(layout=layout) == "layout"
-
-
-def test_more_stages_than_layers() -> None:
-    assert refused(layout=Layout(1, pp=62)) == "layout.pp"
-
-
-def test_a_chip_without_numbers() -> None:
-    graph = nx.Graph(name="bare")
-    graph.add_node("switch", kind="switch", tier="scale-up")
-    for i in range(4):
-        graph.add_node(f"gpu{i}", kind="gpu", rank=i)
-        graph.add_edge(f"gpu{i}", "switch", kind="scale-up", bandwidth=450e9, latency=0.0)
-    with pytest.raises(InputError, match="has no numbers in this graph"):
-        serving.step(graph, serving.load_model("mixtral-8x7b"), SMALL)
-
-
-def test_a_graph_in_two_pieces() -> None:
-    graph = topo.load("hgx-h100-8", 2)
-    graph.remove_nodes_from([node for node, kind in graph.nodes(data="tier") if kind in ("leaf", "spine")])
-    with pytest.raises(InputError):
-        serving.step(graph, serving.load_model("mixtral-8x7b"), SMALL)
-
-
-def test_plans_for_something_else() -> None:
-    plan = plan_of([0, 0, 1, 1, 2, 2, 3, 3])
-    given: dict[str, Any] = {"model": "mixtral-8x7b", "design": "hgx-h100-8", "work": SMALL}
-    assert refused(**given, plan=plan, layout=Layout(8)) == "plan"
-    assert refused(design="hgx-h100-8", work=SMALL, model="deepseek-v3", plan=plan) == "plan"
-    without = replace(plan, slot_expert=np.where(plan.slot_expert == 3, 2, plan.slot_expert))
-    assert refused(**given, plan=without) == "plan"
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"slot_rank": np.full((32, 8), 4)}, {"slot_rank": np.full((32, 8), -1)}, {"slot_expert": np.full((32, 8), 8)},
-     {"layer_stage": np.ones(32, dtype=np.intp)}, {"slot_rank": np.zeros((32, 7), dtype=np.intp)}],
-    ids=["rank too high", "rank negative", "expert too high", "stage too high", "shapes differ"],
-)  # fmt: skip
-def test_plans_that_point_nowhere(change: dict[str, Any]) -> None:
-    plan = replace(plan_of([0, 0, 1, 1, 2, 2, 3, 3]), **change)
-    assert refused(model="mixtral-8x7b", design="hgx-h100-8", work=SMALL, plan=plan) == "plan"
-
-
-@pytest.mark.parametrize("load", [[1.0] * 7, [0.0] * 8, [-1.0] * 8, [float("nan")] * 8])
-def test_loads_that_are_none(load: list[float]) -> None:
-    given: dict[str, Any] = {"model": "mixtral-8x7b", "design": "hgx-h100-8", "work": SMALL}
-    assert refused(**given, expert_load=load) == "expert_load"
-
-
-def test_an_unknown_profile() -> None:
-    with pytest.raises(InputError, match="profile"):
-        step(profile="fast")
-
-
 @pytest.mark.parametrize("kind", ["uniform", "skewed"])
 def test_merged_copies_take_the_wires_of_their_algorithm(kind: str) -> None:
     """58 layers of dispatch and combine as `collectives.cost` has them; fewer copies, less time."""
@@ -386,98 +284,3 @@ def test_merged_copies_take_the_wires_of_their_algorithm(kind: str) -> None:
             assert any(f"each different {'GPU' if copies == 'per_gpu' else 'domain'}" in s for s in found.assumptions)
     for part in ("dispatch", "combine"):
         assert seconds["direct", part] > seconds["per_gpu", part] > seconds["per_domain", part]
-
-
-# --- what overlaps ---------------------------------------------------------------------------------------------------
-
-BUSY = Workload(phase="prefill", context=1024, batch_per_gpu=4)
-
-
-@pytest.mark.parametrize("work", [WORK, SMALL, BUSY, Workload(batch=1)], ids=lambda work: f"{work.phase}")
-@pytest.mark.parametrize("layout", [Layout(64), Layout(144), Layout(18, pp=4), Layout(16, tp=8)], ids=repr)
-def test_two_batches_lie_between_lower_and_serial(work: Workload, layout: Layout) -> None:
-    result = step(domains=2, work=work, layout=layout)
-    assert result.lower * (1 - 1e-12) <= result.two_batch <= result.serial
-
-
-def test_two_batches_hide_wires_where_compute_is_as_long() -> None:
-    result = step(domains=2, work=BUSY, layout=Layout(64))
-    assert result.two_batch < 0.8 * result.serial
-    hidden = sum(part.seconds for part in result.parts if part.resource == "network")
-    assert result.serial - result.two_batch <= hidden * (1 + 1e-9)
-
-
-def test_the_rules_of_thumb_by_hand() -> None:
-    result = step(layout=Layout(72))
-    tokens, weights, met = 72 * 114, 671.0e9, 37.55e9 - 129280 * 7168
-    caches = tokens * 4096 * 70272
-    compute, memory = 2 * tokens * met / (72 * 5e15), (weights + caches) / (72 * 8e12)
-    assert result.times["lecture"] == pytest.approx(max(compute, memory), rel=1e-3)
-    assert result.times["scaling_book"] == pytest.approx(caches / (72 * 8e12) + max(compute, weights / (72 * 8e12)),
-                                                         rel=1e-3)  # fmt: skip
-    assert result.times["lecture"] <= result.lower  # which counts the wires and replicated attention weights
-
-
-@pytest.mark.parametrize("time", list(serving.TIMES))
-def test_rates_are_at_the_time_asked_for(time: str) -> None:
-    result = step(time=time, profile="vllm-blackwell")
-    assert result.seconds == result.times[time]
-    assert result.tokens_per_second == pytest.approx(72 * 114 / result.seconds)
-    assert result.tokens_per_user == pytest.approx(1 / result.seconds)
-
-
-def test_an_unknown_time_is_refused() -> None:
-    with pytest.raises(InputError, match="Did you mean 'serial'"):
-        step(time="serials")
-
-
-# --- imbalance -------------------------------------------------------------------------------------------------------
-
-
-def test_the_hot_link_and_the_heaviest_gpu_are_named() -> None:
-    load = [5, 1, 1, 1, 1, 1, 1, 1]
-    result = mixtral(layout=Layout(4), expert_load=load)
-    uneven = result.imbalance
-    assert uneven is not None
-    assert uneven.heaviest_gpu == "d0/gpu0"
-    assert uneven.load == pytest.approx(4 * 6 / 12)
-    assert "gpu0" in uneven.hot_link
-    assert result.binding_link == uneven.hot_link
-    tokens = 64
-    share = np.array(load) / 12
-    hit = 1 - (1 - np.minimum(1, 2 * share)) ** tokens
-    assert uneven.experts_hit_per_layer == pytest.approx(hit.sum())
-
-
-def test_a_plan_says_what_it_gains() -> None:
-    load = [9, 9, 1, 1, 1, 1, 1, 1]
-    apart = mixtral(plan=plan_of([0, 1, 0, 1, 2, 2, 3, 3]), expert_load=load)
-    assert apart.imbalance is not None
-    assert apart.imbalance.gained == pytest.approx(mixtral(layout=Layout(4), expert_load=load).serial - apart.serial)
-    assert apart.imbalance.gained > 0
-
-
-def test_a_dense_model_has_no_imbalance() -> None:
-    assert step("llama-3.1-70b", work=Workload(batch=8)).imbalance is None
-
-
-def test_the_slowest_layers_collectives_are_bracketed() -> None:
-    graph, model = topo.load("hgx-h100-8", 2), serving.load_model("mixtral-8x7b")
-    loads = np.ones((model.n_moe_layers, model.n_experts))
-    loads[3, 0] = 5.0  # one layer has a favourite
-    work = serving.Workload(batch_per_gpu=64)
-    layout = serving.Layout(8)
-    even = serving.step_brackets(graph, model, work, layout=layout)
-    uneven = serving.step_brackets(graph, model, work, layout=layout, expert_load=loads)
-    whole = serving.step(graph, model, work, layout=layout, expert_load=loads)
-    for name in ("dispatch", "combine"):
-        assert uneven[name].cost.seconds > even[name].cost.seconds * 1.2
-        (part,) = (part for part in whole.parts if part.name == name)
-        rest = (model.n_moe_layers - 1) * even[name].cost.seconds
-        assert part.network_seconds == pytest.approx(rest + uneven[name].cost.seconds)
-    assert serving.step_brackets(graph, serving.load_model("llama-3.1-70b"), serving.Workload(batch=1)) == {}
-
-
-def test_what_is_no_workload_is_said() -> None:
-    with pytest.raises(InputError, match=r"must be a serving\.Workload"):
-        serving.step(topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b"), None)  # type: ignore[arg-type]
