@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,9 @@ class Improvement:
         What was assumed.
     gpus : Gpus
         Slots, domains and hosts of what was placed on, as `place_by` and `balance_curve` take them.
+    room : int
+        Experts of every layer that the fullest GPU has memory for beside those placed, KV cache kept free; below
+        zero where it has too many.
     """
 
     before: PlanCost
@@ -59,6 +63,7 @@ class Improvement:
     migration: Migration
     notes: tuple[str, ...]
     gpus: Gpus
+    room: int
 
     def __repr__(self) -> str:
         saved = self.before.crossing_bytes - self.after.crossing_bytes
@@ -72,7 +77,7 @@ class Improvement:
         moves = self.migration.to_dict()
         return {
             "before": self.before.to_dict(), "after": self.after.to_dict(), "status": self.status,
-            "balance": self.balance, "notes": list(self.notes),
+            "balance": self.balance, "notes": list(self.notes), "room": self.room,
             "migration": {key: moves[key] for key in ("copies", "n_bytes", "across_bytes", "seconds", "bottleneck")},
         }  # fmt: skip
 
@@ -183,7 +188,8 @@ def improve(
     notes = (*loads.notes, f"load {several}", "tokens go to a copy in their own domain where there is one")
     if domain.any() and sharing != "equal":
         notes += ("copies of an expert share its tokens by where those come from, whatever sharing asks",)
-    return Improvement(before, after, status, reached, moves, notes, gpus)
+    room = math.floor(after.step.headroom / (model.expert_bytes * model.n_moe_layers))
+    return Improvement(before, after, status, reached, moves, notes, gpus, room)
 
 
 def _slots(copies: int, gpus: int, slots: int | None) -> NDArray[np.intp]:

@@ -148,8 +148,12 @@ def _report(
     rows = [(name, text(found.before), text(found.after), _change(value(found.before), value(found.after)))
             for name, value, text in _ROWS]  # fmt: skip
     show_table("One step, all layers", ("", "before", "after", "change"), rows)
-    if not found.after.step.fits:
-        say(f"  does not fit: {found.after.step.reason}")
+    if found.after.step.fits:
+        say(f"  a GPU has memory for {found.room:,} more experts of every layer")
+    else:
+        held = found.after.step.experts_per_gpu
+        fewer = f"; {-found.room:,} experts of every layer fewer on a GPU would do" if -found.room < held else ""
+        say(f"  does not fit: {found.after.step.reason}{fewer}")
     if explain:
         _explain(found)
     if curve is not None:

@@ -74,6 +74,19 @@ def test_slots_left_free_hold_one_heavy_expert_and_many_light_ones() -> None:
     assert held.tolist() == [1, 1, 1, 1, 31, 32, 32, 32]
 
 
+@pytest.mark.parametrize("batch", [64, 130, 160, 3000])
+def test_room_is_what_still_fits(batch: int) -> None:
+    """One slot more than there is room for does not fit; as many do."""
+    work = Workload(batch_per_gpu=batch)
+    found = improve(BOX, MODEL, work, recording(), replicas=0)
+    assert found.after.step.fits == (found.room >= 0)
+    for more, fits in ((found.room, True), (found.room + 1, False)):
+        slots = 16 + more
+        if 16 <= slots <= 128:
+            grown = improve(BOX, MODEL, work, recording(), replicas=8 * slots - 128)
+            assert grown.after.step.fits == fits
+
+
 def test_beside_what_runs_now() -> None:
     first = improve(BOX, MODEL, WORK, recording(), replicas=8)
     again = improve(BOX, MODEL, WORK, recording(), replicas=8, current=first.after.plan)
