@@ -17,6 +17,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+#: Loads that fill whole GPUs but for this part do so: what `least_heaviest` is short of.
+_EVEN = 1e-11
+
+
 def least_heaviest(load: Floats, copies: int, slots: Ints, speed: Floats) -> tuple[float, str]:
     """Return a load over speed that the heaviest GPU of every placement reaches, and what it comes from.
 
@@ -49,41 +53,57 @@ def _needed(load: Floats, most: float, gpus: int) -> float:
 def filled_bound(load: Floats, copies: int, slots: Ints, speed: Floats, floor: float) -> float:
     """Return a load that the heaviest of alike GPUs reaches where copies fill all slots, `floor` or more.
 
-    Where every spare copy goes to experts too heavy for one GPU, the heaviest other expert is whole, and the
-    other slots of its GPU hold the lightest of all: experts, or what is left of split ones.
+    Where every spare copy goes to experts too heavy for one GPU, all experts have as many copies as they need and no
+    more. The GPUs of an expert then hold all of it, and in their other slots at least the lightest of all: experts,
+    or what is left of split ones.
 
     Examples
     --------
-    Of three, 0.9 cannot be split as well: beside it is at least what 1.2 leaves over.
+    Of five, 0.95 cannot be split as well: beside it is at least what 1.2 leaves over.
 
     >>> import numpy as np
-    >>> round(filled_bound(np.array([1.2, 0.9, 0.3]), 4, np.array([2, 2]), np.ones(2), 1.0), 6)
-    1.05
+    >>> slots, speed = np.array([2, 2, 2]), np.ones(3)
+    >>> round(filled_bound(np.array([1.2, 0.95, 0.4, 0.25, 0.2]), 6, slots, speed, 1.0), 6)
+    1.075
+
+    On the two GPUs of 1.98 are 0.02 and 0.03 too, or more.
+
+    >>> round(filled_bound(np.array([1.98, 0.02, 0.03, 0.4, 0.4]), 6, slots, speed, 0.99), 6)
+    1.015
     """
     able = slots > 0
     if copies != slots.sum() or len(set(slots[able].tolist())) > 1 or len(set(speed[able].tolist())) > 1:
         return floor
     beside, spare, most = int(slots.max()) - 1, copies - len(load), floor / float(speed.max())
     while beside:
-        parts = np.maximum(np.ceil(load / most * (1 - 1e-12)), 1)
-        whole = parts == 1
-        if parts.sum() - len(load) != spare or not whole.any():
+        parts = np.maximum(np.ceil(load / most * (1 - _EVEN)), 1)
+        if parts.sum() - len(load) != spare:
             break
-        alone = int(np.argmax(np.where(whole, load, -1.0)))
         # What a split expert leaves shrinks as the load grows: where the two meet, or where a copy is set free.
-        free = float((load[~whole] / (parts[~whole] - 1)).min()) if spare else np.inf
-        low, high = most, max(most, min(free, load[alone] + float(np.sort(np.delete(load, alone))[:beside].sum())))
+        split = parts > 1
+        free = float((load[split] / (parts[split] - 1)).min()) if spare else np.inf
+        low, high = most, max(most, min(free, _fullest(load, parts, most, beside)))
         for _ in range(60):
             middle = (low + high) / 2
-            left = np.where(whole, load, np.maximum(load - (parts - 1) * middle, 0.0))
-            need = load[alone] + float(np.sort(np.delete(left, alone))[:beside].sum())
-            low, high = (middle, high) if need > middle else (low, middle)
+            low, high = (middle, high) if _fullest(load, parts, middle, beside) > middle else (low, middle)
         if low <= most * (1 + 1e-12):
             break
         most = low
         if most >= free * (1 - 1e-9):
             break
     return most * float(speed.max())
+
+
+def _fullest(load: Floats, parts: Floats, most: float, beside: int) -> float:
+    """Return the mean load of the GPUs of the expert that needs most, the lightest in their other slots."""
+    left = np.maximum(load - (parts - 1) * most, 0.0)  # the least of an expert's copies, where none is above
+    order = np.argsort(left, kind="stable")
+    place, sums = np.empty(len(load), dtype=np.int64), np.append(0.0, np.cumsum(left[order]))
+    place[order] = np.arange(len(load))
+    others = (parts * beside).astype(np.int64)
+    inside = place < others  # the expert itself is not beside itself
+    some = sums[np.minimum(others + inside, len(load))] - inside * left
+    return float(np.where(others < len(load), (load + some) / parts, 0.0).max())
 
 
 def ruled_bound(load: Floats, may: NDArray[np.bool_], speed: Floats) -> float:

@@ -125,6 +125,8 @@ def _water(floor: Floats, gpus: Ints, speed: Floats, load: float) -> float:
                 pace += speed[gpus[j]]
                 filled += floor[j] * speed[gpus[j]]
                 top = max(top, floor[j])
+        if pace == 0.0:  # without any load rounding may leave even the lowest floors dry
+            return highest
         level = filled / pace
         if top <= level:
             return level

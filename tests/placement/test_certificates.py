@@ -134,3 +134,19 @@ def test_no_placement_with_any_shares_is_below_the_bound_of_full_slots(seed: int
     found = place(load, 3, replicas=2, sharing="weighted")  # a search, not a proof
     assert found.objective is not None
     assert bound / load.sum() * 3 <= found.objective * (1 + 1e-9) <= best / load.sum() * 3 * 1.01
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_gpus_of_split_experts_hold_the_lightest_beside_at_least(seed: int) -> None:
+    """An expert just below two GPUs' load, light ones and ones of half: best shares of all placements by Hall's."""
+    rng = np.random.default_rng(seed)
+    load = np.r_[2 - 0.01 * rng.random(), 0.02 + 0.02 * rng.random(2), 0.4 + 0.08 * rng.random(2)]
+    best, groups = np.inf, [list(x) for k in range(1, 6) for x in combinations(range(5), k)]
+    for seats in product(combinations(range(5), 2), repeat=3):
+        held = np.array([np.isin(np.arange(5), row) for row in seats])
+        if held.any(axis=0).all():
+            best = min(best, max(load[x].sum() / held[:, x].any(axis=1).sum() for x in groups))
+    floor, _ = least_heaviest(load, 6, np.array([2, 2, 2]), np.ones(3))
+    bound = filled_bound(load, 6, np.array([2, 2, 2]), np.ones(3), floor)
+    assert floor * (1 + 1e-3) < bound <= best * (1 + 1e-9)
+    assert bound == pytest.approx(best)

@@ -248,3 +248,9 @@ def test_bounds_under_rules_hold_whatever_halves_the_start_takes() -> None:
     assert found.bound <= found.objective
     assert found.plan is not None
     assert found.plan.slot_share is None
+
+
+def test_experts_without_load_end_the_search_too() -> None:
+    """Two of five experts got no token: their copies stand on floors that rounding leaves dry."""
+    load, gpus = np.array([[0.0, 2.0, 3.0, 0.0, 3.0]]), Gpus([2, 1, 3, 3], speed=[0.61, 1.04, 0.51, 0.58])
+    check(place(load, gpus, replicas=4, sharing="weighted"), load, gpus, 9)
