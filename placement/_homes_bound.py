@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Room", "least_crossing"]
+__all__ = ["Room", "Ways", "least_crossing"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,8 +52,15 @@ class _Choice(NamedTuple):
     held: Floats
 
 
-def least_crossing(asked: Floats, room: Room, reached: float, steps: int = _STEPS) -> float:
-    """Return tokens that cross in every placement that keeps to the room.
+class Ways(NamedTuple):
+    """What a token from each domain costs, (domains,): where its domain has a copy, and where it has none."""
+
+    home: Floats
+    away: Floats
+
+
+def least_crossing(asked: Floats, room: Room, reached: float, steps: int = _STEPS, ways: Ways | None = None) -> float:
+    """Return tokens that cross in every placement that keeps to the room, or what they cost.
 
     Parameters
     ----------
@@ -65,6 +72,8 @@ def least_crossing(asked: Floats, room: Room, reached: float, steps: int = _STEP
         What crosses in some placement, or is hoped for: it sets the length of steps only.
     steps : int, optional
         Looks at all experts' choices.
+    ways : Ways, optional
+        What tokens cost; by default one that crosses costs 1 and others nothing.
 
     Returns
     -------
@@ -74,25 +83,32 @@ def least_crossing(asked: Floats, room: Room, reached: float, steps: int = _STEP
     if np.maximum(1, np.ceil(asked.sum(axis=0) / room.size * (1 - 1e-9))).sum() > min(room.copies, room.slots.sum()):
         return np.inf
     domains = len(room.slots)
+    ways = ways or Ways(np.zeros(domains), np.ones(domains))
+    gain, dearest = ways.away - ways.home, float(asked.sum(axis=1) @ np.maximum(ways.away, ways.home))
+    worth = float(np.abs(gain).max())  # of a token that stays: steps are taken in it
+    if worth <= 0 or not np.isfinite(worth):
+        return float(asked.sum(axis=1) @ np.minimum(ways.away, ways.home))
+    paid = float(asked.sum(axis=1) @ ways.away) / worth
+    reached, gain, dearest = reached / worth, gain / worth, dearest / worth
     price = np.zeros(2 * domains + 1)  # of load and of slots by domain, of a copy
     limit = np.r_[room.most, room.slots, room.copies]
     scale = asked.sum() / asked.shape[1]  # a copy is worth about an expert's tokens
     unit = np.r_[np.ones(domains), np.full(domains + 1, scale)]
     best, best_price, part, stale = 0.0, price, 1.0, 0
     for _ in range(steps):
-        choice = _cheapest(asked, price, room)
-        value = choice.cost - float(price @ limit)
+        choice = _cheapest(asked, price, room, gain)
+        value = paid + choice.cost - float(price @ limit)
         if value > best * (1 + 1e-6) + 1e-12:
             best, best_price, stale = value, price, 0
         else:
             stale += 1
-        if best > asked.sum() * (1 + 1e-9):
+        if best > dearest * (1 + 1e-9):
             return np.inf
         if part < _SHORTEST:
             break
         if stale >= _PATIENCE:
             part, stale, price = part / 2, 0, best_price
-            choice = _cheapest(asked, price, room)
+            choice = _cheapest(asked, price, room, gain)
             value = best
         slope = (np.r_[choice.load, choice.held, choice.held.sum()] - limit) * unit
         slope[(price <= 0) & (slope < 0)] = 0.0
@@ -101,18 +117,21 @@ def least_crossing(asked: Floats, room: Room, reached: float, steps: int = _STEP
             break
         aim = max(reached, 1.05 * best, 1e-6 * float(asked.sum()))  # nothing has to keep to the room
         price = np.maximum(0.0, price + part * (aim - value) / size * slope * unit)
-    return best
+    return best * worth
 
 
-def _cheapest(asked: Floats, price: Floats, room: Room) -> _Choice:
-    """Return every expert's cheapest homes at these prices, with a host among them for tokens from elsewhere."""
+def _cheapest(asked: Floats, price: Floats, room: Room, gain: Floats) -> _Choice:
+    """Return every expert's cheapest homes at these prices, with a host among them for tokens from elsewhere.
+
+    Costs are beside that of all tokens away; a token that stays in domain d saves gain[d].
+    """
     m, n = asked.shape
     work, slot = price[:m], price[m : 2 * m] + price[-1]
     whole = asked.sum(axis=0)
     big = np.ceil(whole / room.size * (1 - 1e-9)) > 1
-    extra = asked * (work[None, :, None] - 1 - work[:, None, None])  # (hosts, domains, experts)
+    extra = asked * (work[None, :, None] - gain[None, :, None] - work[:, None, None])  # (hosts, domains, experts)
     extra[:, asked > room.most[:, None]] = np.inf  # these tokens alone are too much for the domain
-    base = whole * (1 + work[:, None])
+    base = whole * work[:, None]
     fixed = slot[:, None] + extra[:, :, ~big]
     joins = np.zeros((m, m, n), dtype=bool)
     joins[:, :, ~big] = fixed < 0

@@ -6,17 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placement._certificates import least_heaviest, ruled_bound
-from placement._homes_bound import Room, least_crossing
+from placement._homes_bound import Room, Ways, least_crossing
 from placement._link_times import LinkTimes
 from placement._rules import Gpus
 
 __all__ = ["crossing_bound", "heaviest_bound", "link_bound", "moved_bound"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 #: Steps of the links' prices, and how far a step goes.
 _STEPS, _PACE = 60, 4.0
+#: Links that get a weight: loaded as much, over the most loaded, or as a power of the time they are busy.
+_LOADED, _SHARP = (0.99, 0.8), 8
 
 
 def heaviest_bound(asked: Floats, gpus: Gpus, copies: int, may: Bools) -> tuple[float, str]:
@@ -31,25 +34,31 @@ def heaviest_bound(asked: Floats, gpus: Gpus, copies: int, may: Bools) -> tuple[
 
 def crossing_bound(asked: Floats, gpus: Gpus, copies: int, heaviest: float, reached: float) -> float:
     """Return the part of all tokens that crosses where no GPU is above `heaviest` over the mean, infinite for any."""
-    domains = np.unique(gpus.domain)
-    able = gpus.slots > 0
-    total, pace = float(asked.sum()), float(gpus.speed[able].sum())
-    mean = total / pace
-    most = np.array([float(gpus.speed[(gpus.domain == d) & able].sum()) for d in domains]) * mean
-    most = np.minimum(most * heaviest, total) if np.isfinite(heaviest) else np.full(len(domains), total)
-    size = min(float(gpus.speed.max()) * mean * heaviest, total)
-    slots = np.array([int(gpus.slots[gpus.domain == d].sum()) for d in domains])
-    found = least_crossing(asked, Room(most, slots, copies, size), reached * total)
+    total = float(asked.sum())
+    found = least_crossing(asked, _room(asked, gpus, copies, heaviest), reached * total)
     return min(found / total, reached)
 
 
-def link_bound(asked: Floats, links: LinkTimes, copies: int, time: Floats) -> float:
+def _room(asked: Floats, gpus: Gpus, copies: int, heaviest: float) -> Room:
+    """Return what domains may hold where no GPU is above `heaviest` over the mean."""
+    domains, able, total = np.unique(gpus.domain), gpus.slots > 0, float(asked.sum())
+    mean = total / float(gpus.speed[able].sum())
+    most = np.array([float(gpus.speed[(gpus.domain == d) & able].sum()) for d in domains]) * mean
+    most = np.minimum(most * heaviest, total) if np.isfinite(heaviest) else np.full(len(domains), total)
+    slots = np.array([int(gpus.slots[gpus.domain == d].sum()) for d in domains])
+    return Room(most, slots, copies, min(float(gpus.speed.max()) * mean * heaviest, total))
+
+
+def link_bound(
+    asked: Floats, links: LinkTimes, gpus: Gpus, copies: int, heaviest: float, time: Floats
+) -> float:  # fmt: skip
     """Return a time that the busiest link reaches.
 
     Whatever weights links get that sum to one, their weighted time is no more than the busiest's. It is the sum over
-    experts of what tokens pay on the way to a GPU: at least what they pay where one copy is placed best, and where
-    there are several at least what each domain's tokens pay on their cheapest way. Weights are then shifted to the
-    links that this relaxed placement loads most.
+    experts of what tokens pay on the way to a GPU. Two relaxations say how little that can be: domains have room for
+    so many copies and so much load, and tokens go the cheapest way within and from their domain (`least_crossing`);
+    or any expert may be on any GPU, with one copy where it is placed best, and where there are several each domain's
+    tokens on their cheapest way.
 
     Parameters
     ----------
@@ -57,16 +66,50 @@ def link_bound(asked: Floats, links: LinkTimes, copies: int, time: Floats) -> fl
         Parts of all tokens.
     links : LinkTimes
         As the placement's.
+    gpus : Gpus
+        What experts go to.
     copies : int
         In all.
+    heaviest : float
+        What no GPU is above, over the mean; infinite for any.
     time : (links,) float
         Of some placement: where weights begin.
     """
     table = np.zeros((len(links.indptr) - 1, len(links.labels)))
     table[np.repeat(np.arange(len(table)), np.diff(links.indptr)), links.link] = links.seconds
-    shape, spare, best = (asked.shape[0], links.gpus), copies - asked.shape[1], 0.0
     if not time.any():
         return 0.0
+    room = _room(asked, gpus, copies, heaviest)
+    weighed = [_crossed(asked, table, room, links.domain, weight) for weight in _weights(asked, table, links, time)]
+    return max(*weighed, _spread(asked, table, links.gpus, copies, time))
+
+
+def _weights(asked: Floats, table: Floats, links: LinkTimes, time: Floats) -> list[Floats]:
+    """Return weights of links to try: those between domains that even traffic loads most, and those that are busy."""
+    away = links.domain != np.arange(len(asked))[:, None]
+    even = asked.sum(axis=1)[:, None] * away / np.maximum(away.sum(axis=1), 1)[:, None]
+    loaded = even.ravel() @ table
+    found = [(loaded >= part * loaded.max()).astype(float) for part in _LOADED] if loaded.any() else []
+    return [weight / weight.sum() for weight in (*found, (time / time.max()) ** _SHARP)]
+
+
+def _crossed(asked: Floats, table: Floats, room: Room, domain: Ints, weight: Floats) -> float:
+    """Return what all tokens pay at least where domains have so much room."""
+    price = (table @ weight).reshape(len(asked), -1)
+    home = domain == np.arange(len(asked))[:, None]
+    ways = Ways(*(np.where(which, price, np.inf).min(axis=1) for which in (home, ~home)))
+    if not np.isfinite(ways.away).all():  # one domain
+        return float(asked.sum(axis=1) @ ways.home)
+    found = least_crossing(asked, room, 0.0, ways=ways)
+    return found if np.isfinite(found) else 0.0
+
+
+def _spread(asked: Floats, table: Floats, gpus: int, copies: int, time: Floats) -> float:
+    """Return the most that weights make tokens pay at least where any expert may be on any GPU.
+
+    Weights are shifted to the links that such a placement loads most.
+    """
+    shape, spare, best = (asked.shape[0], gpus), copies - asked.shape[1], 0.0
     weight = np.maximum(time, 1e-3 * time.max()) ** 4
     weight /= weight.sum()
     for step in range(_STEPS):

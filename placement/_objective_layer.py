@@ -158,7 +158,7 @@ def _levelled(task: Task, asked: Floats, begun: _Start) -> _Start:
     share[rank, held] = plan.shares[0] * load[held]
     goal = 1 + _ROOM * max(0.0, task.enough.get(NAMES[0], 1.0) - 1)
     goal *= float(load.sum() / gpus.speed[gpus.slots > 0].sum())
-    fixed = begun.fixed | (task.rules.apart == "host")  # exchanges know of no zones
+    fixed = begun.fixed | (task.rules.apart in ("gpu", "host"))  # exchanges know of no zones, and move copies
     for d in range(len(asked)):
         level_domain(expert, share, np.flatnonzero(task.place == d), gpus, goal, task.work, begun.may, fixed)
     part = np.pad(share * plan.logcnt[0] / np.where(load > 0, load, 1.0), ((0, 0), (0, 1)))
@@ -248,14 +248,19 @@ def _bounds(
     task: Task, asked: Floats, plan: PlacementPlan, value: Floats, now: Bools, may: Bools
 ) -> tuple[Floats, str]:
     heavy, why = heaviest_bound(asked, task.gpus, task.copies, may)
-    limit = np.inf
-    if task.weight is None and NAMES[0] in task.order[:-1] and "crossing" in task.order[task.order.index(NAMES[0]) :]:
-        limit = max(value[0], task.enough.get(NAMES[0], 0.0))
-    crossing = crossing_bound(asked, task.gpus, task.copies, limit, float(value[1]))
+
+    def limit(name: str) -> float:
+        """Return the heaviest GPU that holds for an objective: where that one comes first."""
+        first = task.weight is None and NAMES[0] in task.order
+        if not first or name not in task.order[task.order.index(NAMES[0]) :]:
+            return np.inf
+        return float(max(value[0], task.enough.get(NAMES[0], 0.0)))
+
+    crossing = crossing_bound(asked, task.gpus, task.copies, limit("crossing"), float(value[1]))
     busy = 0.0
     if task.links is not None:
         time = task.links.of(flows_to_gpus(plan, asked[None], task.place)[0])
-        busy = min(link_bound(asked, task.links, task.copies, time), float(value[2]))
+        busy = min(link_bound(asked, task.links, task.gpus, task.copies, limit("busiest_link"), time), float(value[2]))
         if task.order[0] == "busiest_link":
             why = task.links.labels[int(np.argmax(time))]
     moved = moved_bound(now, task.gpus, task.copies, may)

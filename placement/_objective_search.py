@@ -24,8 +24,9 @@ Bools = NDArray[np.bool_]
 #: Objectives by their place in `Goal` and in what `values` returns.
 NAMES = ("heaviest_gpu", "crossing", "busiest_link", "moved")
 HEAVIEST, CROSSING, LINK, MOVED = range(4)
-#: What the spread of loads counts beside the largest: two placements with one heaviest GPU are not alike.
-_SPREAD = 0.05
+#: What the spread of loads, and of links' times, counts beside the largest: two placements with one heaviest GPU are
+#: not alike.
+_SPREAD, _UNEVEN = 0.05, 0.3
 #: What a unit above a limit counts against a unit of the objective.
 _PENALTY = 30.0
 #: Limits no smaller than these, for that; times of links may be of any size. What is outside a limit ranks behind.
@@ -43,7 +44,7 @@ class Seating(NamedTuple):
     no slot; `fixed` slots stay; `weight` is that of every slot's copy. `asked` is (domains, experts) parts of all
     tokens. `may` says which expert may be where, `zone` which GPUs are lost together (each expert then has copies in
     two), -1 each if that does not matter. `now` says which experts every GPU has already. Links are those of
-    `LinkTimes`; none if they do not count.
+    `LinkTimes`; none if they do not count. `owner` is the GPU whose experts load a link most.
     """
 
     expert: Ints
@@ -59,6 +60,7 @@ class Seating(NamedTuple):
     link: Ints
     seconds: Floats
     n_links: int
+    owner: Ints
 
 
 class Goal(NamedTuple):
@@ -82,6 +84,7 @@ class _Sums(NamedTuple):
     home: Floats
     held: Floats
     zones: Ints
+    hot: Ints  # the heaviest GPU, the busiest link
 
 
 def seating_of(
@@ -102,8 +105,16 @@ def seating_of(
         np.ascontiguousarray(asked, dtype=np.float64), domain.astype(np.int64), speed.astype(np.float64),
         np.ascontiguousarray(may, dtype=bool), zone.astype(np.int64),
         np.zeros((gpus, n), dtype=bool) if now is None else now, indptr.astype(np.int64), link.astype(np.int64),
-        seconds, n_links,
+        seconds, n_links, _owners(indptr, link, seconds, n_links, gpus),
     )  # fmt: skip
+
+
+def _owners(indptr: Ints, link: Ints, seconds: Floats, n_links: int, gpus: int) -> Ints:
+    """Return the GPU of every link with most time on it, of all that domains send there."""
+    gpu = np.repeat(np.arange(len(indptr) - 1) % gpus, np.diff(indptr))
+    table = np.zeros((n_links, gpus))
+    np.add.at(table, (link, gpu), seconds)
+    return table.argmax(axis=1).astype(np.int64) if n_links else np.zeros(0, dtype=np.int64)
 
 
 def values(a: Seating) -> Floats:
@@ -156,6 +167,10 @@ def _anneal(
     for step in range(work):
         heat = warm * (cool / warm) ** (step / work)
         g, s = draw(dice, gpus), draw(dice, most)
+        if step % 4 == 0 and (goal.weight[0] > 0 or now[0] > goal.limit[0]):  # help the heaviest
+            g = sums.hot[0]
+        elif step % 4 == 1 and (goal.weight[2] > 0 or now[2] > goal.limit[2]):
+            g = a.owner[sums.hot[1]]
         e = a.expert[g, s]
         if e < 0:
             continue
@@ -281,7 +296,7 @@ def _summed(a: Seating) -> _Sums:
     sums = _Sums(
         np.zeros(gpus), np.zeros(a.n_links), np.zeros(2), np.zeros(n, dtype=np.int64),
         np.zeros((n, domains)), np.zeros((gpus, n)),
-        np.zeros((n, zones), dtype=np.int64),
+        np.zeros((n, zones), dtype=np.int64), np.zeros(2, dtype=np.int64),
     )  # fmt: skip
     for g in range(gpus):
         for s in range(a.expert.shape[1]):
@@ -303,13 +318,15 @@ def _values(a: Seating, sums: _Sums, found: Floats) -> None:
     for g in range(len(sums.load)):
         if a.expert[g, 0] >= 0:
             pace += a.speed[g]
-        heavy = max(heavy, sums.load[g] / a.speed[g])
+        if sums.load[g] / a.speed[g] > heavy:
+            heavy, sums.hot[0] = sums.load[g] / a.speed[g], g
         total += sums.load[g]
     found[0] = heavy * pace / total if total > 0 else 1.0
     found[1] = sums.both[0]
     found[2] = 0.0
     for i in range(len(sums.time)):
-        found[2] = max(found[2], sums.time[i])
+        if sums.time[i] > found[2]:
+            found[2], sums.hot[1] = sums.time[i], i
     found[3] = sums.both[1]
 
 
@@ -326,8 +343,8 @@ def _energy(sums: _Sums, a: Seating, now: Floats, goal: Goal, scale: float) -> f
     if goal.weight[2] > 0 and now[2] > 0:
         spread = 0.0
         for i in range(len(sums.time)):
-            spread += (sums.time[i] / now[2]) ** 4 / len(sums.time)
-        found += _SPREAD * spread * goal.weight[2] * now[2] / scale
+            spread += (sums.time[i] / now[2]) ** 8 / len(sums.time)
+        found += _UNEVEN * spread * goal.weight[2] * now[2] / scale
     return found
 
 

@@ -52,8 +52,9 @@ class ObjectivePlacement:
     enough : dict
         Values from which on an objective is good enough and the next one counts.
     value, bound : dict of (layers,) float
-        Of every objective that can be told, asked for or not; and what no placement is below. The bound of crossing
-        holds for placements that keep to what came before it; all others hold for any.
+        Of every objective that can be told, asked for or not; and what no placement is below. The bounds of crossing
+        and of the busiest link hold for placements that keep to the heaviest GPU where that came before; all others
+        for any.
     gap : float or None
         Mean of the first objective, or of the weighted sum, over the mean of its bound, less one.
     status : str

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from placement._homes_bound import Room, least_crossing
+from placement._homes_bound import Room, Ways, least_crossing
 from placement._homes_moves import Aim, Homes, away, give, lift, pour, swap
 from placement._homes_search import anneal, homes_of
 
 Floats = NDArray[np.float64]
 
 
-def by_enumeration(asked: Floats, room: Room) -> float:
+def by_enumeration(asked: Floats, room: Room, ways: Ways) -> float:
     """Try all counts of copies by domain; serve what has no home by a linear program."""
     m, n = asked.shape
     least, whole = np.inf, asked.sum(axis=0)
@@ -27,7 +27,7 @@ def by_enumeration(asked: Floats, room: Room) -> float:
         if copies.sum() > room.copies or (copies.sum(axis=1) > room.slots).any() or (copies.sum(axis=0) == 0).any():
             continue
         home = np.where(copies > 0, asked, 0.0)
-        crossing = float((whole - home.sum(axis=0)).sum())
+        crossing = float(home.sum(axis=1) @ ways.home + (asked - home).sum(axis=1) @ ways.away)
         if crossing >= least:
             continue
         cap = copies * room.size - home
@@ -48,12 +48,17 @@ def test_no_placement_is_below_the_bound(columns: list[tuple[int, int]], spare: 
     asked = np.array(columns, dtype=float).T
     asked *= 4 / asked.sum()
     room = Room(np.full(2, 2.3), np.array([4, 3]), 3 + spare, 1.2)
-    least = by_enumeration(asked, room)
-    for reached in (0.0, 1.0, 4.0):
-        bound = least_crossing(asked, room, reached)
-        assert bound <= least + 1e-9
-        if np.isinf(bound):
-            assert np.isinf(least)
+    for ways in (
+        None,
+        Ways(np.array([0.1, 0.3]), np.array([2.0, 0.7])),
+        Ways(np.array([1.0, 0.2]), np.array([0.9, 0.2])),
+    ):
+        least = by_enumeration(asked, room, ways or Ways(np.zeros(2), np.ones(2)))
+        for reached in (0.0, 1.0, 4.0):
+            bound = least_crossing(asked, room, reached, ways=ways)
+            assert bound <= least + 1e-9
+            if np.isinf(bound):
+                assert np.isinf(least)
 
 
 def test_the_bound_is_exact_where_slots_decide() -> None:
@@ -61,6 +66,9 @@ def test_the_bound_is_exact_where_slots_decide() -> None:
     asked = np.array([[1.0] * 6 + [0.0] * 2, [0.0] * 6 + [1.0] * 2])
     room = Room(np.full(2, 8.0), np.array([4, 4]), 8, 1.0)
     assert least_crossing(asked, room, 2.0) == pytest.approx(2.0, rel=1e-3)
+    ways = Ways(np.array([0.5, 0.25]), np.array([1.5, 1.25]))  # every token at home pays, one that crosses 1 more
+    paid = float(asked.sum(axis=1) @ ways.home)
+    assert least_crossing(asked, room, 2.0, ways=ways) == pytest.approx(paid + 2.0, rel=1e-3)
 
 
 def test_what_cannot_be_has_no_bound() -> None:
