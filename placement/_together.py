@@ -157,7 +157,7 @@ def _found(
             np.add.at(both, (experts[:, i], experts[:, j]), weight)
     both += both.T
     whole, same = both.sum() / 2, both[domain[:, None] == domain].sum() / 2
-    full = np.bincount(domain, weights=load, minlength=len(slots)) / pace
+    full = np.bincount(domain, weights=load, minlength=len(slots)) / np.where(pace > 0, pace, 1.0)  # or none is there
     heaviest = float(full.max() / (load.sum() / pace.sum()))
     most = most_pairs(both, load, np.maximum(limit, heaviest / balance * limit), slots)
     visits, least = None, None

@@ -102,6 +102,14 @@ def test_domains_take_load_by_their_speed() -> None:
     assert np.bincount(found.domain).tolist() == pytest.approx([6, 6, 12], abs=1)
 
 
+def test_a_domain_that_is_missing_whole_gets_none_and_is_not_heavy() -> None:
+    """Four experts of one load on the two domains that have slots, two each: level."""
+    gpus = Gpus([2, 0, 0, 2], domain=[0, 1, 1, 2])
+    found = group_experts(gpus, [[0, 1], [2, 3]], balance=1.2)
+    assert found.heaviest == 1.0
+    assert set(found.groups) == {(0, 1), (2, 3)}
+
+
 def test_groups_hold_as_rules() -> None:
     choices, _ = planted(groups=4, size=4, tokens=800, k=2, seed=4)
     gpus = Gpus([2] * 8, domain=np.repeat(np.arange(4), 2))
