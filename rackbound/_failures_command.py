@@ -50,7 +50,7 @@ _MOST_ROWS = 40
 
 def failures(
     design: Annotated[str, typer.Argument(help="Catalogue name, design file or graph file.")],
-    collective: Annotated[str, typer.Option(help="Collective, as all_to_all.")] = "all_to_all",
+    collective: Annotated[str, typer.Argument(metavar="KIND", help="Collective.")] = "all_to_all",
     n_bytes: Annotated[
         str | None,
         typer.Option("--bytes", help="nccl-tests' size, with unit.  [default: 1GB; none for a barrier and tokens]"),

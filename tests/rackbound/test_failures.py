@@ -29,7 +29,7 @@ def test_the_worst_failure_is_named(tmp_path: Path) -> None:
 
 
 def test_in_network_schedules_and_trays() -> None:
-    found = run("failures", "gb200-nvl72", "--collective", "all_reduce", "--algorithm", "nvls", "--domains", "1")
+    found = run("failures", "gb200-nvl72", "all_reduce", "--algorithm", "nvls", "--domains", "1")
     lines = {line.split("  ")[0].strip(): line for line in found.out.splitlines()}
     assert "+66.27 us" in lines["switch d0/switch0"]  # 1 of 18 planes
     assert "4 ranks fewer" in lines["tray host0"]
@@ -37,7 +37,7 @@ def test_in_network_schedules_and_trays() -> None:
     assert "simulated, links shared" in found.out  # the bracket of what is lost from
 
 
-LAYER = ("--collective", "moe_dispatch", "--tokens", "128", "--hidden", "7168", "--top-k", "8", "--experts", "256")
+LAYER = ("moe_dispatch", "--tokens", "128", "--hidden", "7168", "--top-k", "8", "--experts", "256")
 
 
 def test_failures_of_an_expert_layer() -> None:
@@ -46,15 +46,15 @@ def test_failures_of_an_expert_layer() -> None:
     whole = json.loads(found.out)
     assert (whole["inputs"]["bytes"], whole["inputs"]["moe"]["experts"]) == (None, 256)
     assert whole["results"]["algorithm"] == "per_domain"
-    told = run("cost", "hgx-h100-8", *LAYER[1:], "--copies", "per_domain", "--domains", "2", "--json")
+    told = run("cost", "hgx-h100-8", *LAYER, "--copies", "per_domain", "--domains", "2", "--json")
     assert whole["results"]["seconds"] == json.loads(told.out)["results"]["seconds"]
-    refused = run("failures", "hgx-h100-8", *LAYER[:2])
+    refused = run("failures", "hgx-h100-8", *LAYER[:1])
     assert refused.code == 2
     assert "--tokens, --hidden, --top-k, --experts" in refused.err
 
 
 def test_a_barrier_has_flags_and_nothing_may_be_sent() -> None:
-    whole = json.loads(run("failures", "mi300x-8", "--domains", "1", "--collective", "barrier", "--json").out)
+    whole = json.loads(run("failures", "mi300x-8", "--domains", "1", "barrier", "--json").out)
     assert (whole["inputs"]["bytes"], whole["results"]["n_bytes"]) == (None, 8.0)
     assert run("failures", "mi300x-8", "--domains", "1", "--bytes", "0B").code == 0
 

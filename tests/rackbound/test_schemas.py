@@ -130,10 +130,10 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     ],
     "failures/1": [
         ("failures", HGX, "--domains", "1", "--doubles", "3"), ("failures", "mi300x-8", "--ranks", "2", "--seed", "1"),
-        ("failures", HGX, "--collective", "all_reduce", "--algorithm", "ring", "--routing", "even", "--domains", "1"),
+        ("failures", HGX, "all_reduce", "--algorithm", "ring", "--routing", "even", "--domains", "1"),
         ("failures", HGX, "--domains", "1", "--profile", "nccl-hopper"),
-        ("failures", HGX, "--collective", "send", "--bytes", "1 MiB", "--set", "design.domain_size=4"),
-        ("failures", "mi300x-8", "--collective", "moe_combine", "--tokens", "9", "--hidden", "7", "--top-k", "2",
+        ("failures", HGX, "send", "--bytes", "1 MiB", "--set", "design.domain_size=4"),
+        ("failures", "mi300x-8", "moe_combine", "--tokens", "9", "--hidden", "7", "--top-k", "2",
          "--experts", "16", "--limit", "2", "--groups", "4"),
     ],
     "size/1": [
