@@ -122,10 +122,9 @@ def place(
     time_limit : float, optional
         For all layers [s]. Without it the answer does not depend on the machine's speed.
     exact : bool, optional
-        Whether to prove with whole numbers what the quick proof leaves open: seconds a layer. Of layers of a few
-        copies on a few GPUs, rules and all, of which the lightest placement is looked for (of the smallest always);
-        and of copies that share equally on GPUs alike: with two slots on every GPU the answer is then within `gap`
-        of the best there is.
+        Whether to prove with whole numbers what the quick proof leaves open, where copies share equally: seconds
+        a layer. In layers of a few copies on a few GPUs, rules and all, the lightest placement is looked for (in
+        the smallest always); on GPUs alike with two slots each the answer is within `gap` of the best there is.
 
     Returns
     -------

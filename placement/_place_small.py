@@ -21,8 +21,9 @@ Floats = NDArray[np.float64]
 
 #: Copies up to which a layer is annealed too, and steps for every copy.
 _SMALL, _ANNEALING = 64, 300
-#: Columns of a program and nodes of its tree up to which a layer is settled exactly: always, under rules, and if asked.
-_ALWAYS, _RULED, _ASKED = (160, 200), (400, 200), (1000, 4000)
+#: Columns of a program and nodes of its tree up to which a layer is settled exactly: always, under rules, and if asked;
+#: and the gap at which the lightest is had.
+_ALWAYS, _RULED, _ASKED, _FINE = (120, 200), (160, 200), (1000, 4000), 1e-5
 
 
 def is_small(copies: int) -> bool:
@@ -68,22 +69,22 @@ def small_under(loads: Floats, machine: Gpus, rules: Rules, copies: int, sharing
 def settled(
     found: Found, machine: Gpus, rules: Rules, copies: int, sharing: str, gap: float, until: float | None, exact: bool
 ) -> Found:  # fmt: skip
-    """Look for the lightest placement there is, where a program of all placements is small."""
-    best, load, equal = found.heaviest(machine.speed), found.task.whole, sharing == "equal"
+    """Look for the lightest placement there is, where copies share equally and a program of all is small."""
+    best, load = found.heaviest(machine.speed), found.task.whole
     columns, nodes = _ASKED if exact else _RULED if rules.given else _ALWAYS
     m = len(machine.slots)
-    if best <= found.bound * (1 + gap) or columns_of(len(load), m, copies, equal) > columns:
+    small = sharing == "equal" and columns_of(len(load), m, copies) <= columns
+    if best <= found.bound * (1 + gap) or not small:
         return found
     if copies > len(load) * (machine.slots > 0).sum() or (until is not None and time.perf_counter() > until):
         return found
-    other = lightest(load, machine, rules, copies, equal=equal, least=found.bound, best=best, nodes=nodes)
+    other = lightest(load, machine, rules, copies, least=found.bound, best=best, gap=min(gap, _FINE), nodes=nodes)
     why = "a program of all placements" if other.bound > found.bound * (1 + 1e-9) else found.why
     found = replace(found, bound=min(other.bound, best), why=why)
-    if other.held is None or other.share is None:
+    if other.held is None:
         return found
     gpu, expert = np.nonzero(other.held.T)
-    share = other.share[expert, gpu] / load[expert].clip(1e-300)
-    layer = _seated(load, expert, gpu, share, machine)
+    layer = _seated(load, expert, gpu, 1 / other.held.sum(axis=1)[expert], machine)
     reached = float((layer.share.sum(axis=1) / machine.speed).max())
     if reached >= best * (1 - 1e-12):
         return found
