@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 #: Steps for every copy and objective; copies are taken for no fewer; temperatures at first and at last.
-WORK, _FEW, _HEAT, _COLD = 400, 80, (0.1, 1e-4), (0.002, 1e-5)
+WORK, _FEW, _HEAT, _COLD = 400, 80, (0.1, 1e-4), (0.008, 2e-5)
 #: What objectives that come later count already: of two ways to one value the one that they like.
 _LATER = 0.02
 #: Parts of tokens that cross and of copies that move below which these are not told from a start without any.
