@@ -183,7 +183,8 @@ def _relaxed(load: Floats, m: _Machine, most: float, known: Conditions | None) -
     equal = hstack([equal, csr_array((n + 1, 1))])  # the last: by how much conditions are violated at least
     cost = np.append(np.zeros(many + 1), 1.0)
     bounds = np.array([[0.0, 1.0]] * many + [[0.0, m.copies], [-1.0, m.gpus * m.slots]])
-    chosen = _spread(every) if known is None else known.some(known.large >= most / 2)
+    kept = known if known is None else known.some(known.large >= most / 2)
+    chosen = kept if kept is not None and len(kept.large) else _spread(every)
     which, rows = every.some(np.zeros(0, dtype=np.int64)), np.zeros((0, many + 2))
     for _ in range(_ROUNDS):
         which = Conditions(*(np.concatenate(pair) for pair in zip(which, chosen, strict=True)))
