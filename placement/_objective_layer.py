@@ -17,7 +17,7 @@ from placement._link_times import LinkTimes
 from placement._objective_bounds import crossing_bound, heaviest_bound, link_bound, moved_bound
 from placement._objective_search import NAMES, Goal, Seating, improve_seating, seating_of, values
 from placement._ruled_seats import Seats, seats_near, seats_under
-from placement._rules import Gpus, Rules, may_of
+from placement._rules import Gpus, Rules, home_choices, may_of
 from placement._slot_shares import shared_out
 from placement._start import start
 from serving import PlacementPlan
@@ -125,7 +125,7 @@ def _starts(task: Task, asked: Floats, current: PlacementPlan | None, may: Bools
     if isinstance(level, str):
         return level
     found = [_ruled(level, gpus)]
-    for homes in _homes(task, len(load)):
+    for homes in home_choices(rules, gpus, len(load), _CHOICES if task.copies <= _FEW else 0):
         other = seats_under(load, gpus, homes, task.copies)
         found += [] if isinstance(other, str) else [_ruled(other, gpus)]
     for each in _free_starts(task, asked, current, may):
@@ -164,18 +164,6 @@ def _levelled(task: Task, asked: Floats, begun: _Start) -> _Start:
     part = np.pad(share * plan.logcnt[0] / np.where(load > 0, load, 1.0), ((0, 0), (0, 1)))
     weight = part[np.arange(len(expert))[:, None], expert]
     return begun._replace(expert=expert, weight=np.where(weight > 0, weight, 1.0))
-
-
-def _homes(task: Task, n: int) -> Iterator[Rules]:
-    """Yield rules with every choice of domains for the groups kept together, where there are few."""
-    domain, rules = task.gpus.domain, task.rules
-    domains, groups = np.unique(domain), rules.together
-    if not groups or task.copies > _FEW or len(domains) ** len(groups) > _CHOICES:
-        return
-    for choice in product(domains, repeat=len(groups)):
-        out = {e: np.flatnonzero(domain != d).tolist() for group, d in zip(groups, choice, strict=True) for e in group}
-        may = may_of(task.gpus, replace(rules, forbid=out), n) & may_of(task.gpus, rules, n)
-        yield replace(rules, forbid={e: np.flatnonzero(~row).tolist() for e, row in enumerate(may) if not row.all()})
 
 
 def _free_starts(task: Task, asked: Floats, current: PlacementPlan | None, may: Bools) -> list[_Start]:

@@ -16,7 +16,7 @@ from placement._moves import Layer, layer_of
 from placement._pairs import paired, seated_in_pairs
 from placement._place_asked import asked_to_place
 from placement._place_layers import Found, Task, layers_under, quick_layers
-from placement._place_small import annealed, is_small, settled, small_under
+from placement._place_small import annealed, homed, is_small, settled, small_under
 from placement._rules import Gpus, Rules
 from placement._search import search
 from placement._start import start
@@ -31,7 +31,7 @@ Bools = NDArray[np.bool_]
 #: Gap that ends the search, and what it may look at in a layer: both are deterministic, the clock is not.
 GAP, WORK = 5e-4, {"equal": 6000, "weighted": 9000}
 #: Gap at which a layer is searched once more, and how much longer.
-_WIDE, _LONGER = 0.004, 4
+_WIDE, _LONGER = {"equal": 0.004, "weighted": 0.001}, {"equal": 4, "weighted": 10}
 #: Loads of a layer to try to refute with whole numbers of copies.
 _ROUNDS = 12
 #: Searches of a layer: what they try by chance, and their part of the work.
@@ -155,6 +155,8 @@ def place(
         found = layers if isinstance(layers, str) else [
             _solved(each, machine, copies, sharing, gap, work, until) for each in layers
         ]  # fmt: skip
+        if is_small(copies) and not isinstance(found, str):
+            found = homed(found, loads, machine, rules, copies, sharing)
     else:
         quick = quick_layers(loads, start(loads, machine.slots, machine.speed, copies, doubled=False), machine)
         found = [_solved(each, machine, copies, sharing, gap, work, until) for each in quick]
@@ -197,8 +199,8 @@ def _solved(
         proven = copies_bound(load, copies, len(slots), int(slots.max()), bound, best, gap)
         if proven > bound:
             bound, why = proven, "whole copies in whole slots"
-    if best > bound * (1 + _WIDE) and not (stopped or pair):
-        again, layer = _searched(task.layer, bound * (1 + 0.6 * gap), _LONGER * work, sharing == "weighted")
+    if best > bound * (1 + _WIDE[sharing]) and not (stopped or pair):
+        again, layer = _searched(task.layer, bound * (1 + 0.6 * gap), _LONGER[sharing] * work, sharing == "weighted")
         if again < best:
             best, task = again, replace(task, layer=layer)
     return Found(task, min(bound, best), why, stopped)

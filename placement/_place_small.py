@@ -12,15 +12,17 @@ from placement._lightest import columns_of, lightest
 from placement._moves import Layer, layer_of
 from placement._place_by import place_by
 from placement._place_layers import Found, Task
-from placement._rules import Gpus, Rules, may_of
+from placement._rules import Gpus, Rules, home_choices, may_of
 from serving import PlacementPlan
 
-__all__ = ["annealed", "is_small", "settled", "small_under"]
+__all__ = ["annealed", "homed", "is_small", "settled", "small_under"]
 
 Floats = NDArray[np.float64]
 
 #: Copies up to which a layer is annealed too, and steps for every copy.
 _SMALL, _ANNEALING = 64, 300
+#: Choices of domains for groups kept together, times copies, up to which all are tried.
+_CHOICES = 128
 #: Columns of a program and nodes of its tree up to which a layer is settled exactly: always, under rules, and if asked;
 #: and the gap at which the lightest is had.
 _ALWAYS, _RULED, _ASKED, _FINE = (120, 200), (160, 200), (1000, 4000), 1e-5
@@ -45,6 +47,23 @@ def annealed(found: Found, machine: Gpus, copies: int, sharing: str, gap: float)
         return found
     task = replace(found.task, layer=_planned(load, other.plan, 0, machine))
     return replace(found, task=task, bound=min(found.bound, reached))
+
+
+def homed(
+    found: list[Found], loads: Floats, machine: Gpus, rules: Rules, copies: int, sharing: str
+) -> list[Found]:  # fmt: skip
+    """Try every choice of domains for groups kept together, where there are few, and keep the best of each layer."""
+    choices = home_choices(rules, machine, loads.shape[1], _CHOICES // copies)
+    tried = [small_under(loads, machine, replace(each, together=()), copies, sharing) for each in choices]
+    able = [each for each in tried if not isinstance(each, str)]
+    if not able:
+        return found
+    layers = []
+    for each, *ways in zip(found, *able, strict=True):
+        best = min([each, *ways], key=lambda one: one.heaviest(machine.speed))
+        bound = max(each.bound, min(one.bound for one in ways))  # all that keeps to the rules is one of these
+        layers.append(replace(best, bound=min(bound, best.heaviest(machine.speed)), stopped=each.stopped))
+    return layers
 
 
 def small_under(loads: Floats, machine: Gpus, rules: Rules, copies: int, sharing: str) -> list[Found] | str:

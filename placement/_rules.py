@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from topo import Fault, InputError
 
-__all__ = ["SHARINGS", "Allowed", "Gpus", "Rules", "allowed", "may_of", "seated"]
+__all__ = ["SHARINGS", "Allowed", "Gpus", "Rules", "allowed", "home_choices", "may_of", "seated"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -181,6 +182,21 @@ def may_of(gpus: Gpus, rules: Rules, n: int) -> Bools:
     for e, where in rules.forbid.items():
         may[e, _listed(where)] = False
     return may
+
+
+def home_choices(rules: Rules, gpus: Gpus, n: int, most: int) -> list[Rules]:
+    """Return rules for every choice of domains for the groups kept together, none if there are more than `most`."""
+    domains, groups = np.unique(gpus.domain), rules.together
+    if not groups or len(domains) ** len(groups) > most:
+        return []
+    found = []
+    for choice in product(domains, repeat=len(groups)):
+        may = may_of(gpus, rules, n)
+        for group, d in zip(groups, choice, strict=True):
+            may[list(group)] &= gpus.domain == d
+        forbid = {e: np.flatnonzero(~row).tolist() for e, row in enumerate(may) if not row.all()}
+        found.append(replace(rules, forbid=forbid))
+    return found
 
 
 def _pieces(load: Floats, gpus: Gpus, rules: Rules, copies: int) -> Allowed | str:

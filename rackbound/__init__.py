@@ -1,13 +1,17 @@
 """Does one rack bound the expert layer? The roof: the command line, and every floor under one name.
 
-The floors are top-level packages. ``from rackbound import placement`` gives the very module that
-``import placement`` gives, and gives it also where a file of the user's own hides the bare name.
+The floors are top-level packages. ``from rackbound import placement``, or ``from rackbound.placement import place``,
+gives the very module that ``import placement`` gives, and gives it also where a file of the user's own hides the bare
+name.
 """
 
 import sys as _sys
 import threading as _threading
+from importlib import import_module as _import_module
+from importlib.machinery import ModuleSpec as _ModuleSpec
 from importlib.machinery import PathFinder as _PathFinder
 from importlib.util import module_from_spec as _module_from_spec
+from importlib.util import spec_from_loader as _spec_from_loader
 from pathlib import Path as _Path
 from types import ModuleType as _ModuleType
 
@@ -66,3 +70,29 @@ def _refuse_stranger(floor: str, module: _ModuleType) -> None:
             name=floor,
             path=file,
         )
+
+
+class _Alias:
+    """Finds ``rackbound.placement`` and what is below it: the modules that bear these names without the roof."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: object = None, target: object = None) -> _ModuleSpec | None:
+        """Return a spec of a floor's module; None for any other."""
+        roof, _, rest = fullname.partition(".")
+        return _spec_from_loader(fullname, _Alias()) if roof == __name__ and rest.split(".")[0] in _FLOORS else None
+
+    def create_module(self, spec: _ModuleSpec) -> _ModuleType:
+        """Return the module that is there already, or is loaded under its own name."""
+        rest = spec.name.partition(".")[2]
+        __getattr__(rest.split(".")[0])
+        module = _import_module(rest)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: _ModuleType) -> None:
+        """Give the module its own spec back: it has run."""
+        if module.__spec__ is not None:
+            module.__spec__ = module.__spec__.loader_state
+
+
+_sys.meta_path.insert(0, _Alias)  # type: ignore[arg-type]

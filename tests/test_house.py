@@ -214,6 +214,17 @@ def test_roof_gives_the_same_modules(first: str, tmp_path: Path) -> None:
     assert _fresh(code, tmp_path) == [True, True, "topo", "placement"]
 
 
+def test_floors_are_imported_by_their_whole_names_too(tmp_path: Path) -> None:
+    """The very modules, whatever hides the bare name, and with their own specs."""
+    (tmp_path / "placement.py").write_text("mine = True")
+    code = "import json; from rackbound.placement import place; import rackbound.collectives.laws as laws; "
+    code += "import placement, collectives.laws, rackbound; print(json.dumps([place is placement.place, "
+    code += "laws is collectives.laws, rackbound.placement is placement, placement.__spec__.name, laws.__spec__.name]))"
+    assert _fresh(code, tmp_path) == [True, True, True, "placement", "collectives.laws"]
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("rackbound.placements")
+
+
 def test_roof_sees_past_a_users_own_file(tmp_path: Path) -> None:
     for name in ("topo", "placement"):
         (tmp_path / f"{name}.py").write_text("mine = True")

@@ -99,3 +99,19 @@ def test_a_little_more_may_be_settled_where_that_is_asked_for() -> None:
     assert exact.objective is not None
     assert exact.gap <= 5e-4
     assert exact.objective <= quick.objective
+
+
+@pytest.mark.parametrize("sharing", ["equal", "weighted"])
+def test_groups_kept_together_are_where_that_is_lightest(sharing: str) -> None:
+    """All homes of the groups of small layers are tried: all placements beside ours."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        gpus = Gpus([2, 1, 2, 2], speed=rng.choice([0.5, 1.0], 4), domain=[0, 0, 1, 1])
+        load, rules = np.exp(rng.standard_normal(4)), Rules(together=[[0, 1], [2]])
+        found = place(load, gpus, replicas=2, rules=rules, sharing=sharing)
+        mean = load.sum() / gpus.speed.sum()
+        best = min(heaviest(held, load, gpus.speed, sharing) for held in every(gpus, 4, 6) if keeps(held, gpus, rules))
+        assert found.objective is not None
+        assert found.bound is not None
+        assert found.bound <= best / mean * (1 + 1e-6)
+        assert best / mean * (1 - 1e-9) <= found.objective <= best / mean * 1.01
