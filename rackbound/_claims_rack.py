@@ -72,7 +72,8 @@ RACK_CLAIMS: tuple[Claim, ...] = (
     Claim(36, "36:27", "one rack bounds an expert layer: largest within one over largest over two",
           (1, math.inf), _bound,
           lambda c: f"With {c.workload.batch_policy}, {BUDGET} and nothing overlapped. DeepSeek-V3 on GB200 is "
-          "turned by a constant total batch, full overlap or twice the scale-out (rackbound bound).", "x",
+          "turned by a constant total batch, full overlap, twice the scale-out (rackbound bound), or one copy of a "
+          "token for each rack (rackbound step --copies per_domain: 4.5 ms of wires, not 13).", "x",
           needs="experts scale-out"),
     Claim(37, "37:31", "a rack holds about 64 accelerators", 64, lambda c: float(c.size),
           lambda c: "GPUs of a scale-up domain: 8 in HGX boxes, thousands in TPU pods.", "GPUs"),
