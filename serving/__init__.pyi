@@ -19,6 +19,7 @@ from ._handover import sending_dominates_from as sending_dominates_from
 from ._imbalance import Imbalance as Imbalance
 from ._layout import Groups as Groups
 from ._layout import Layout as Layout
+from ._losses import Loss as Loss
 from ._mixer import Cache as Cache
 from ._mixer import Mixer as Mixer
 from ._model import Model as Model
@@ -34,7 +35,6 @@ from ._pools import Pool as Pool
 from ._reading import load_model as load_model
 from ._shared import spread as spread
 from ._size import Fleet as Fleet
-from ._size import Loss as Loss
 from ._size import size as size
 from ._step import Step as Step
 from ._step import step as step

@@ -11,7 +11,7 @@ from serving._model import Model
 from serving._workload import Workload, whole
 from topo import Fabric, Fault, InputError, suggest
 
-__all__ = ["Groups", "Layout", "require_layout"]
+__all__ = ["Groups", "Layout", "drafting_faults", "require_layout"]
 
 Ints = NDArray[np.intp]
 
@@ -181,3 +181,11 @@ def _too_many(layout: Layout, fabric: Fabric, layers: int) -> Fault:
     elif layout.pp == 1 and layout.dp is None and layout.tp * layout.cp <= fabric.n_ranks:
         would.append(f"ep {fabric.n_ranks // (layout.tp * layout.cp) * layout.tp * layout.cp}")
     return Fault("layout", of, rule, f"{' or '.join(would)} would do." if would else "Take fewer GPUs a stage.")
+
+
+def drafting_faults(model: Model, workload: Workload) -> list[Fault]:
+    """Return what keeps a model from guessing tokens as the workload asks."""
+    if not workload.draft or workload.drafter != "mtp" or model.mtp_layers:
+        return []
+    rule = f"{model.name} has no multi-token-prediction layer"
+    return [Fault("workload.drafter", "mtp", rule, "Take drafter free, which costs nothing.")]

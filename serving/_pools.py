@@ -18,7 +18,7 @@ from serving._traffic import Traffic
 from serving._workload import Workload
 from topo import Routes
 
-__all__ = ["Pool", "decode_pool", "prefill_pool"]
+__all__ = ["Pool", "decode_pool", "in_phase", "prefill_pool"]
 
 Floats = NDArray[np.float64]
 Axes = Mapping[str, Any]
@@ -63,7 +63,7 @@ def decode_pool(
     """
     context = traffic.mean_context
     batch = np.unique(np.round(np.geomspace(1, 4096, 160)).astype(int))
-    asked = replace(work, phase="decode", context=context, batch=None, batch_per_gpu=1)
+    asked = in_phase(work, "decode", context=context, batch=None, batch_per_gpu=1)
     found = sweep(routes.fabric, model, asked, batch=batch, context=context, profile=profile, **axes)
     tpot = 1 / np.where(found.fits, found.tokens_per_user, np.nan)
     if not found.fits.any():
@@ -117,6 +117,14 @@ def prefill_pool(
     return f"prefill: {1e3 * least:.4g} ms to the first token at best, and {1e3 * traffic.ttft:g} ms are promised"
 
 
+def in_phase(work: Workload, phase: str, **stated: Any) -> Workload:
+    """Return what a workload says of types and copies in a phase of its own; guesses are of a decode."""
+    free: dict[str, Any] = {"cached": 0, "chunk": None, "prompt": None}
+    if phase == "prefill":
+        free |= {"draft": 0, "acceptance": None}
+    return replace(work, **(free | {"phase": phase} | stated))
+
+
 def one_new(work: Workload, traffic: Traffic, tokens: int) -> int:
     """Return the tokens of a prompt that are not in the cache: at least its last."""
     return max(1, tokens - int(tokens * traffic.cache_hit))
@@ -124,7 +132,7 @@ def one_new(work: Workload, traffic: Traffic, tokens: int) -> int:
 
 def _prefill(work: Workload, traffic: Traffic, tokens: int) -> Workload:
     cached = tokens - one_new(work, traffic, tokens)
-    return replace(work, phase="prefill", context=tokens, cached=cached, batch=1, batch_per_gpu=None)
+    return in_phase(work, "prefill", context=tokens, cached=cached, batch=1, batch_per_gpu=None)
 
 
 def _count(found: Sweep) -> Floats:

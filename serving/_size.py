@@ -14,38 +14,17 @@ from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
 from serving._engine import band_of, on_ideal_wires
 from serving._handover import Handover
+from serving._losses import Loss, losses_of
 from serving._model import Model
 from serving._plan import require_types
-from serving._pools import Pool, decode_pool, one_new, prefill_pool
+from serving._pools import Pool, decode_pool, in_phase, one_new, prefill_pool
 from serving._software import ProfileLike
 from serving._step import step
 from serving._traffic import Traffic
 from serving._workload import Workload
-from topo import Fabric, Fault, InputError, fail, route
+from topo import Fault, InputError, route
 
-__all__ = ["Fleet", "Loss", "size"]
-
-
-@dataclass(frozen=True)
-class Loss:
-    """What one failed part takes from the decode pool.
-
-    Attributes
-    ----------
-    part : str
-        "tray", "switch" or "rack".
-    share : float
-        Part of the pool's tokens per second that is gone until it is repaired.
-    served : bool
-        Whether what is left still serves the traffic, headroom used up and no spare started.
-    note : str
-        Why as much.
-    """
-
-    part: str
-    share: float
-    served: bool
-    note: str
+__all__ = ["Fleet", "size"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +117,7 @@ def size(
     traffic : Traffic
         Requests, lengths, promises, headroom.
     workload : Workload, optional
-        Types and copies; its phase, batch and context do not count.
+        Types, copies, and what is guessed while answering; its phase, batch, context, cached and pieces do not count.
     ep, tp, pp : sequence of int, optional
         Layouts to choose from, for each pool its own; ep by default one domain and the power of two in it
         (a dense model: 1).
@@ -169,7 +148,7 @@ def size(
     require_types(model=(model, Model), traffic=(traffic, Traffic))
     require_types(optional=True, workload=(workload, Workload))
     _require_terms(dollars_per_gpu_hour, spare_racks)
-    routes, work = route(graph), workload or Workload(batch_per_gpu=1)
+    routes, work = route(graph), in_phase(workload or _PLAIN, "decode")
     one = int(routes.fabric.domain_sizes.max())
     widths = ep or (sorted({one, 1 << (one.bit_length() - 1)}) if model.is_moe else [1])
     axes = {"ep": widths, "tp": tp, "pp": pp}
@@ -198,10 +177,12 @@ def size(
         "sized", _binding(traffic, decode, first), prefill, decode, sent, first, decode.seconds,
         racks, spare_racks, racks * one, racks * one * stated / routes.fabric.n_ranks if stated else None,
         racks * hourly, _prices(graph, model, work, traffic, prefill, decode, dollars_per_gpu_hour, runs),
-        decode.rate / traffic.requests_per_second, ratio, _losses(graph, model, work, traffic, decode, one, runs), said,
+        decode.rate / traffic.requests_per_second, ratio,
+        losses_of(graph, model, work, traffic, decode, one, runs), said,
     )  # fmt: skip
 
 
+_PLAIN = Workload(batch_per_gpu=1)
 _ASSUMED = (
     "prompts alike share a pass, and one waits for the pass under way; arrivals are even, no queue builds up",
     "decode at the mean context of what is under way; memory varies with it, no more",
@@ -248,7 +229,7 @@ def _prices(
     answered = decode.gpus * rent / 3600 / (second * traffic.mean_answer)
     mean = round(traffic.mean_prompt)
     new = one_new(work, traffic, mean)
-    read = replace(work, phase="prefill", batch=prefill.batch, batch_per_gpu=None)
+    read = in_phase(work, "prefill", batch=prefill.batch, batch_per_gpu=None)
     whole, alone = (
         step(
             graph, model, replace(read, context=context, cached=context - new), layout=prefill.layout, profile=profile
@@ -262,33 +243,3 @@ def _prices(
         "cached": 1e6 * each * (1 - alone / whole) / cached if cached else 0.0,
         "decode": 1e6 * answered,
     }
-
-
-def _losses(
-    graph: nx.Graph[str], model: Model, work: Workload, traffic: Traffic, decode: Pool, one: int, profile: ProfileLike
-) -> tuple[Loss, ...]:
-    fabric = Fabric.from_graph(graph)
-    in_rack = max(1, one // decode.layout.gpus)
-    idle = max(0, one - in_rack * decode.layout.gpus)
-    hosts = fabric.host[fabric.ranks]
-    tray = int((hosts == hosts[0]).sum()) if hosts[0] >= 0 else 1
-    dead = 0 if idle >= tray else 1
-    why = f"{tray} GPUs; {idle} idle in the rack" + (" take their place" if not dead else ": the unit stops")
-
-    def loss(part: str, units: float, note: str) -> Loss:
-        left = (decode.units - units) * decode.rate
-        return Loss(part, units / decode.units, left >= traffic.requests_per_second, note)
-
-    found = [loss("tray", dead, why)]
-    switch = next((i for i in range(len(fabric.labels)) if fabric.tier[i] == "scale-up"), None)
-    if switch is not None:
-        name = fabric.labels[switch] + ("0" if fabric.planes[switch] > 1 else "")
-        context = traffic.mean_context
-        asked = replace(work, phase="decode", context=context, batch=None, batch_per_gpu=decode.batch)
-        before, after = (
-            step(one_graph, model, asked, layout=decode.layout, profile=profile).tokens_per_second
-            for one_graph in (graph, fail(graph, switches=[name]))
-        )
-        found.append(loss("switch", 1 - after / before, f"{name}: a unit is {before / after:.4g} times as slow"))
-    found.append(loss("rack", min(decode.units, in_rack), f"{in_rack} unit{'s' * (in_rack > 1)}"))
-    return tuple(found)

@@ -20,7 +20,7 @@ from serving._asked import Asked
 from serving._assumptions import assumptions_of
 from serving._engine import band_of, engine_of, engine_seconds, engine_work
 from serving._imbalance import Imbalance, imbalance_of
-from serving._layout import Layout
+from serving._layout import Layout, drafting_faults
 from serving._model import Model
 from serving._one_step import OneStep
 from serving._operations import Part
@@ -202,9 +202,7 @@ def _require_words(time: str, model: Model, workload: Workload, engine: Profile 
         faults.append(Fault("time", time, "is not known", suggest(str(time), TIMES)))
     if time == "engine" and engine is None:
         faults.append(Fault("time", time, "needs an engine as profile", "Name one of `list_engines`."))
-    if workload.draft and workload.drafter == "mtp" and not model.mtp_layers:
-        rule = f"{model.name} has no multi-token-prediction layer"
-        faults.append(Fault("workload.drafter", "mtp", rule, "Take drafter free, which costs nothing."))
+    faults += drafting_faults(model, workload)
     if faults:
         raise InputError(*faults)
 

@@ -18,7 +18,7 @@ from serving._assumptions import assumptions_of
 from serving._chip import chip_numbers
 from serving._elementwise import larger
 from serving._engine import band_of, engine_seconds, engine_work, on_ideal_wires
-from serving._layout import Groups, Layout, require_layout
+from serving._layout import Groups, Layout, drafting_faults, require_layout
 from serving._model import Model
 from serving._plan import plan_for, require_records
 from serving._points import Points
@@ -211,7 +211,8 @@ def sweep(
     Raises
     ------
     InputError
-        Numbers that are none, more points than memory holds, a chip without numbers, a profile of collectives.
+        Numbers that are none, more points than memory holds, a chip without numbers, a profile of collectives,
+        guesses by a layer that a model does not have.
 
     Examples
     --------
@@ -221,11 +222,13 @@ def sweep(
     Sweep(4 points, 4 fit, 2 on the front; most 1.002e+04 tokens/s per GPU: ep 64, tp 1, pp 1, batch 64 on gb200-nvl72)
     """
     fabrics = _named(graphs, lambda graph: Fabric.from_graph(graph).name or "graph")
-    for model, work in product(_things(models), _things(workloads)):
+    pairs = list(product(_things(models), _things(workloads)))
+    for model, work in pairs:
         require_records(model, work)
     kinds, works = _named(models, lambda model: model.name), _named(workloads, lambda work: work.phase)
     given = {"graphs": fabrics, "models": kinds, "workloads": works}
     faults = [Fault(name, "empty", "holds none", "Give one or more.") for name, found in given.items() if not found]
+    faults += [fault for model, work in pairs for fault in drafting_faults(model, work)]
     if faults:
         raise InputError(*faults)
     first = next(iter(works.values()))

@@ -129,6 +129,58 @@ def test_idle_gpus_of_a_rack_take_a_trays_place() -> None:
     assert fleet.losses[0].note == "4 GPUs; 8 idle in the rack take their place"
 
 
+def test_units_side_by_side_share_what_their_rack_loses() -> None:
+    """Two units of 32 of 72 GPUs feel the same switch; 8 idle GPUs replace one tray of 4."""
+    fleet = sized(20000, "gb200-nvl72", "deepseek-v3", ep=[32])
+    assert fleet.decode is not None
+    work = Workload(context=1150, batch_per_gpu=fleet.decode.batch)
+    hurt = topo.fail(graph("gb200-nvl72", 2), switches=["d0/switch0"])
+    model = serving.load_model("deepseek-v3")
+    before, after = (
+        step(one, model, work, layout=Layout(32)).tokens_per_second for one in (graph("gb200-nvl72", 2), hurt)
+    )
+    tray, switch, rack = fleet.losses
+    assert tray.share == 0
+    assert switch.share == pytest.approx(2 * (1 - after / before) / fleet.decode.units)
+    assert rack.share == pytest.approx(2 / fleet.decode.units)
+
+
+def test_a_tray_stops_every_unit_on_it() -> None:
+    """One GPU a unit, 72 in a rack: a tray of 4 is 4 units."""
+    fleet = sized(3000, "gb200-nvl72", "llama-3.1-70b", ttft=5.0, tpot=0.1)
+    assert fleet.decode is not None
+    assert fleet.decode.layout.gpus == 1
+    assert fleet.decode.units > 72
+    tray, _, rack = fleet.losses
+    assert tray.share == pytest.approx(4 / fleet.decode.units)
+    assert tray.note == "4 GPUs; 0 idle in the rack: 4 units stop"
+    assert rack.share == pytest.approx(72 / fleet.decode.units)
+
+
+def test_a_unit_of_two_racks_has_idle_gpus_in_both() -> None:
+    """EP 128 is 64 + 64 of 72 + 72: 8 idle in each rack."""
+    traffic = Traffic(2000, prompt=1000, answer=300, ttft=5.0, tpot=0.1)
+    fleet = size(graph("gb200-nvl72", 4), serving.load_model("deepseek-v3"), traffic, ep=[128])
+    assert fleet.losses[0].share == 0
+
+
+def test_guesses_are_of_the_pool_that_answers() -> None:
+    """A workload of any phase gives types and copies; its guesses count where tokens are answered."""
+    model, traffic = serving.load_model("deepseek-v3"), Traffic(2000, prompt=1000, answer=300, ttft=2.0, tpot=0.03)
+    guessing = {"draft": 1, "acceptance": 0.85}
+    found = size(graph("gb200-nvl72", 2), model, traffic, ep=[64], workload=Workload(batch=1, **guessing))  # type: ignore[arg-type]
+    assert found.decode is not None
+    work = Workload(context=1150, batch_per_gpu=found.decode.batch, **guessing)  # type: ignore[arg-type]
+    one = step(graph("gb200-nvl72", 2), model, work, layout=Layout(64))
+    assert found.tpot == pytest.approx(1 / one.tokens_per_user)
+    plain, chunked, read = (
+        size(graph("gb200-nvl72", 2), model, traffic, ep=[64], workload=work)
+        for work in (None, Workload("chunked", batch=1, chunk=64, prompt=100), Workload("prefill", cached=5, batch=1))
+    )
+    assert plain.to_dict() == chunked.to_dict() == read.to_dict()
+    assert plain.prefill == found.prefill
+
+
 @pytest.mark.parametrize(("prompt", "fewest", "most"), [(2000, 100, 200), (25000, 700, 1200), (60000, 1800, 2200)])
 def test_one_rack_is_a_thousandth_of_gemini(prompt: int, fewest: int, most: int) -> None:
     """Lecture, 26:15 and 27:18: 2,000 sequences 64 times a second are 128,000 of hundreds of millions tokens/s.

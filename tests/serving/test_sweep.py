@@ -157,3 +157,12 @@ def test_a_sweep_is_plain_json_and_says_the_answer() -> None:
     assert told["points"] == 4
     assert [row["batch"] for row in told["front"]] == [1, 64]
     assert repr(found).startswith("Sweep(4 points, 4 fit, 2 on the front; most ")
+
+
+def test_guesses_by_a_layer_no_model_has_are_refused_as_in_a_step() -> None:
+    model, graph = serving.load_model("mixtral-8x7b"), topo.load("hgx-h100-8")
+    work = Workload(batch_per_gpu=4, draft=1, acceptance=0.8)
+    for verb in (lambda: step(graph, model, work, layout=Layout(8)), lambda: sweep(graph, model, work, ep=[8])):
+        with pytest.raises(InputError, match="no multi-token-prediction layer"):
+            verb()
+    assert sweep(graph, model, replace(work, drafter="free"), ep=[8]).fits.all()
