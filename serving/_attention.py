@@ -1,7 +1,8 @@
 """What does one attention layer hold, cache and compute?
 
 Grouped-query attention, multi-head latent attention (DeepSeek-V2, arXiv 2405.04434) with or without an
-indexer (DeepSeek-V3.2, arXiv 2512.02556), and compressed attention (DeepSeek-V4).
+indexer (DeepSeek-V3.2, arXiv 2512.02556), compressed attention (DeepSeek-V4), multi-matrix factorisation
+attention (Step-3, arXiv 2507.19427), and heads that differ between full and sliding layers (MiMo-V2).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass, replace
 from serving._keys import Keys
 from serving._mixer import Cache, Mixer
 
-__all__ = ["HEADS", "KV_HEADS", "Gqa", "ReadMixer", "compressed", "indexed", "mla", "mla_pair"]
+__all__ = [
+    "HEADS", "KV_HEADS", "Gqa", "ReadMixer", "compressed", "factored", "indexed", "mla", "mla_pair", "two_widths",
+]  # fmt: skip
 
 #: One layer of a family, from its keys and the width of the stream.
 ReadMixer = Callable[[Keys, int], Mixer]
@@ -79,6 +82,32 @@ def compressed(keys: Keys, hidden: int, ratio: int, *, indexer: bool) -> Mixer:
         params += 2 * (2 * hidden * small + ratio * small) + rank * n * small + hidden * n
         caches.append(Cache(small, 2 * n * small, stride=ratio))
     return Mixer("compressed", params, rank + dim, tuple(caches), heads=heads)
+
+
+def factored(keys: Keys, hidden: int) -> Mixer:
+    """Grouped-query attention whose queries come through one narrow projection that heads share (Step-3)."""
+    one, heads, dim = Gqa()(keys, hidden), keys.whole(*HEADS), keys.whole(*HEAD_DIM)
+    rank = keys.whole("share_q_dim")
+    params = one.params - hidden * heads * dim + hidden * rank + rank * heads * dim
+    return replace(one, params=params, norm_params=rank)
+
+
+def two_widths(prefix: str) -> ReadMixer:
+    """Grouped-query attention whose keys are wider than its values; `prefix` before its own keys (MiMo-V2)."""
+
+    def read(keys: Keys, hidden: int) -> Mixer:
+        heads, kv_heads, dim, value = (
+            keys.whole(prefix + name)
+            for name in ("num_attention_heads", "num_key_value_heads", "head_dim", "v_head_dim")
+        )
+        key_value = kv_heads * (dim + value)
+        params = hidden * (heads * dim + key_value) + heads * value * hidden
+        if keys.flag("attention_bias"):
+            params += heads * dim + key_value
+        params += heads * keys.flag(f"add_{prefix or 'full_'}attention_sink_bias", quiet=True)
+        return Mixer("gqa", params, 0, (Cache(key_value, 2 * heads * (dim + value), heads=kv_heads),), heads=heads)
+
+    return read
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from serving import _feed_forward as ffn
-from serving._attention import Gqa, mla, mla_pair
+from serving._attention import Gqa, factored, mla, mla_pair, two_widths
 from serving._feed_forward import Family
 from serving._layer_patterns import (
+    bamba_kinds,
     by_kinds,
     compressed_layers,
     every,
@@ -19,9 +20,10 @@ from serving._layer_patterns import (
     kimi_kinds,
     list_of,
     pattern_kinds,
+    sliding_kinds,
 )
 from serving._recurrent import gated_delta, kimi_delta, lightning, mamba, mamba2, short_convolution
-from serving._windows import by_types, chunked, periodic, windowed, windows_above, windows_if_used
+from serving._windows import by_types, chunked, periodic, sliding, windowed, windows_above, windows_if_used
 
 __all__ = ["ARCHITECTURES", "FAMILIES", "INNER_TYPES", "NESTED", "REFUSED", "SIGNATURES"]
 
@@ -97,6 +99,7 @@ FAMILIES: dict[str, Family] = {
     "qwen3_moe": _QWEN3_MOE,
     "qwen3_vl_text": Family(every(_QWEN3, windows_above)),
     "qwen3_vl_moe_text": _QWEN3_MOE,
+    "qwen3_omni_moe_text": _QWEN3_MOE,
     "qwen3_next": _QWEN3_NEXT,
     "qwen3_5_text": replace(_QWEN3_NEXT, moe=False),
     "qwen3_5_moe_text": _QWEN3_NEXT,
@@ -145,6 +148,7 @@ FAMILIES: dict[str, Family] = {
         by_kinds(jamba_kinds, {"full": _DERIVED, "linear": mamba}), moe=True, moe_layers=ffn.jamba_moe,
         expert_width=_HIDDEN_WIDTH,
     ),
+    "bamba": Family(by_kinds(bamba_kinds, {"full": replace(_DERIVED, bias="attention_bias:qkvo"), "linear": mamba2})),
     "lfm2": _LFM2,
     "lfm2_moe": replace(_LFM2, moe=True, moe_layers=ffn.after_first_dense),
     # IBM
@@ -173,6 +177,13 @@ FAMILIES: dict[str, Family] = {
     "hunyuan_v1_moe": replace(_HUNYUAN, moe=True, shared=ffn.shared_count),
     "ernie4_5": _ERNIE,
     "ernie4_5_moe": replace(_ERNIE, moe=True, moe_layers=ffn.ernie_moe, shared=ffn.shared_count),
+    "mimo_v2_flash": Family(
+        by_kinds(sliding_kinds, {"full": two_widths(""), "sliding": sliding(two_widths("swa_"))}), moe=True,
+        moe_layers=ffn.after_first_dense, shared=ffn.shared_count,
+    ),
+    "step3_text": Family(
+        every(factored), moe=True, moe_layers=ffn.listed_moe, shared=ffn.shared_width("share_expert_dim"),
+    ),
     "step3p7": Family(
         every(Gqa(), by_types), moe=True, moe_layers=ffn.after_first_dense,
         shared=ffn.shared_width("share_expert_dim"),
@@ -196,6 +207,7 @@ FAMILIES: dict[str, Family] = {
     "glm4": Family(every(replace(_DERIVED, bias="attention_bias:qkv")), norms=4),
     "exaone4": Family(every(replace(_DERIVED, qk_norm="head"), periodic(4))),
     "seed_oss": Family(every(Gqa(bias="attention_bias:qkv"))),
+    "apertus": Family(every(replace(_DERIVED, bias="attention_bias:qkvo", qk_norm="head")), matrices=2),
     "smollm3": _LLAMA,
 }  # fmt: skip
 
@@ -207,6 +219,8 @@ INNER_TYPES: dict[str, str] = {
     "qwen3_vl_moe": "qwen3_vl_moe_text",
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
+    "qwen3_omni_moe": "qwen3_omni_moe_text",
+    "step3_vl": "step3_text",
     "llama4": "llama4_text",
     "gemma3": "gemma3_text",
     "mistral3": "mistral",

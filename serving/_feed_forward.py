@@ -111,6 +111,18 @@ def ernie_moe(keys: Keys, layers: int) -> tuple[bool, ...]:
     return tuple((layer + 1) % every == 0 and first <= layer <= last for layer in range(layers))
 
 
+def listed_moe(keys: Keys, layers: int) -> tuple[bool, ...]:
+    """Layers of moe_layers_enum, numbers from 0 in a list or parted by commas, are MoE."""
+    stated = keys.value("moe_layers_enum")
+    rows = [row.strip() for row in stated.split(",")] if isinstance(stated, str) else stated
+    known = {str(layer): layer for layer in range(layers)}
+    if not isinstance(rows, list) or (layers and any(str(row) not in known for row in rows)):
+        keys.fault("moe_layers_enum", stated, f"must be layer numbers from 0 to {layers - 1}")
+        return (True,) * layers
+    moe = {known.get(str(row)) for row in rows}
+    return tuple(layer in moe for layer in range(layers))
+
+
 def pattern_moe(keys: Keys, layers: int) -> tuple[bool, ...]:
     """Layers that a pattern calls moe."""
     return tuple(kind == "moe" for kind in pattern_kinds(keys, layers))

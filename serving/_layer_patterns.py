@@ -10,8 +10,8 @@ from serving._mixer import NOTHING, Mixer
 from serving._windows import ReadWindows, full
 
 __all__ = [
-    "PATTERN_KEYS", "ReadMixers", "by_kinds", "compressed_layers", "every", "every_nth", "indexed_layers",
-    "jamba_kinds", "kimi_kinds", "list_of", "pattern_kinds", "pattern_length",
+    "PATTERN_KEYS", "ReadMixers", "bamba_kinds", "by_kinds", "compressed_layers", "every", "every_nth",
+    "indexed_layers", "jamba_kinds", "kimi_kinds", "list_of", "pattern_kinds", "pattern_length", "sliding_kinds",
 ]  # fmt: skip
 
 #: All mixers of a model, from its keys, the width of the stream and the number of layers.
@@ -96,6 +96,24 @@ def jamba_kinds(keys: Keys, layers: int) -> Sequence[str]:
     """Layers attn_layer_offset, then each attn_layer_period on, attend; the others are Mamba's."""
     period, offset = keys.whole("attn_layer_period"), keys.whole("attn_layer_offset", minimum=0)
     return ["full" if period and layer % period == offset else "linear" for layer in range(layers)]
+
+
+def bamba_kinds(keys: Keys, layers: int) -> Sequence[str]:
+    """Layers of attn_layer_indices, counted from 0, attend; the others are Mamba's."""
+    full_layers = keys.value("attn_layer_indices")
+    if not isinstance(full_layers, list) or any(layers and row not in range(layers) for row in full_layers):
+        keys.fault("attn_layer_indices", full_layers, f"must be a list of layer numbers from 0 to {layers - 1}")
+        return ["full"] * layers
+    return ["full" if layer in full_layers else "linear" for layer in range(layers)]
+
+
+def sliding_kinds(keys: Keys, layers: int) -> Sequence[str]:
+    """Layers follow hybrid_layer_pattern: 1 slides, 0 attends in full."""
+    rows = keys.value("hybrid_layer_pattern")
+    if not isinstance(rows, list) or (layers and len(rows) != layers) or any(row not in (0, 1) for row in rows):
+        keys.fault("hybrid_layer_pattern", rows, f"must be a list of {layers} entries, 1 where the layer slides")
+        return ["full"] * layers
+    return ["sliding" if row else "full" for row in rows]
 
 
 def kimi_kinds(keys: Keys, layers: int) -> Sequence[str]:

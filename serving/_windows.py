@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from serving._keys import Keys
+from serving._mixer import Mixer
 
 __all__ = [
-    "ReadWindows", "alternating", "by_types", "chunked", "full", "periodic", "windowed", "windows_above",
+    "ReadWindows", "alternating", "by_types", "chunked", "full", "periodic", "sliding", "windowed", "windows_above",
     "windows_if_used",
 ]  # fmt: skip
 
@@ -27,6 +28,11 @@ def windowed(keys: Keys, layers: int) -> Windows:
     """Every layer sees the sliding_window, the whole context where that is null or missing."""
     said = "" if keys.config.get("sliding_window", 0) is None else "full attention taken"
     return (keys.whole_or(None, "sliding_window", minimum=1, said=said),) * layers
+
+
+def sliding(read: Callable[[Keys, int], Mixer]) -> Callable[[Keys, int], Mixer]:
+    """Return a reader of a layer that sees the sliding_window."""
+    return lambda keys, hidden: read(keys, hidden).within(keys.whole("sliding_window", "sliding_window_size"))
 
 
 def windows_if_used(keys: Keys, layers: int) -> Windows:

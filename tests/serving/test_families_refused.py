@@ -70,7 +70,7 @@ def test_a_family_that_is_not_modelled_is_refused(tmp_path: Path, family: str, w
     said = faults(tmp_path, {"model_type": family})["model_type"]
     assert f"model_type = '{family}': is a family that is not supported" in said
     assert why in said
-    assert "Supported: arctic, bailing_moe" in said
+    assert "Supported: apertus, arctic, bailing_moe" in said
 
 
 def test_an_unknown_family_lists_the_known(tmp_path: Path) -> None:
@@ -107,3 +107,22 @@ def test_names_and_paths_that_are_not_there(tmp_path: Path) -> None:
         load_model(tmp_path)
     with pytest.raises(InputError, match="Did you mean 'deepseek-v3'"):
         load_model("deepseek-ai/DeepSeek-V3")
+
+
+@pytest.mark.parametrize(
+    ("family", "key", "value"),
+    [
+        ("bamba", "attn_layer_indices", None),
+        ("bamba", "attn_layer_indices", [4]),
+        ("bamba", "attn_layer_indices", {"9": 1}),
+        ("mimo_v2_flash", "hybrid_layer_pattern", [0, 1]),
+        ("mimo_v2_flash", "hybrid_layer_pattern", [0, 1, 2, [1]]),
+        ("step3_text", "moe_layers_enum", None),
+        ("step3_text", "moe_layers_enum", "1,2,4"),
+        ("step3_text", "moe_layers_enum", "1;2"),
+        ("step3_text", "moe_layers_enum", [[1]]),
+    ],
+)
+def test_lists_of_layers_that_cannot_be_are_said(tmp_path: Path, family: str, key: str, value: object) -> None:
+    found = faults(tmp_path, {"model_type": family, "num_hidden_layers": 4, key: value})
+    assert "must be" in found[key]

@@ -93,6 +93,38 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float, float | None, float]] = {
             | experts("num_experts", 512, 10, 1024, shared_expert_intermediate_size=1024, mtp_num_hidden_layers=1)},
         397, 17, 0.01,
     ),
+    "Step-3": (  # 316 B and 38 B: arXiv 2507.19427, table 1
+        {"model_type": "step3_vl", "vision_config": {}, "text_config": {
+            "model_type": "step3_text", "num_hidden_layers": 61, "hidden_size": 7168, "intermediate_size": 18432,
+            "num_attention_heads": 64, "num_attention_groups": 1, "head_dim": 256, "share_q_dim": 2048,
+            "vocab_size": 128815, "moe_num_experts": 48, "moe_top_k": 3, "moe_intermediate_size": 5120,
+            "share_expert_dim": 5120, "moe_layers_enum": ",".join(map(str, range(4, 60)))}},
+        316, 38, 0.003,
+    ),
+    "MiMo-V2-Flash": (  # 309 B and 15 B: its model card
+        attention(48, 4096, 64, 4, 152576, model_type="mimo_v2_flash", intermediate_size=16384, head_dim=192,
+                  v_head_dim=128, swa_num_attention_heads=64, swa_num_key_value_heads=8, swa_head_dim=192,
+                  swa_v_head_dim=128, sliding_window=128, add_swa_attention_sink_bias=True,
+                  hybrid_layer_pattern=[0, 1, 1, 1, 1] + [0, 1, 1, 1, 1, 1] * 7 + [0], moe_layer_freq=[0] + [1] * 47)
+        | experts("n_routed_experts", 256, 8, 2048, n_shared_experts=None),
+        309, 15, 0.003,
+    ),
+    "Qwen3-Omni-30B-A3B, its text part": (
+        {"model_type": "qwen3_omni_moe", "thinker_config": {"text_config": attention(
+            48, 2048, 32, 4, 152064, head_dim=128, model_type="qwen3_omni_moe_text", decoder_sparse_step=1)
+            | experts("num_experts", 128, 8, 768)}},
+        30.5, 3.3, 0.003,
+    ),
+    "Bamba-9B": (  # 9.78 B: the model's page
+        attention(32, 4096, 32, 8, 128256, model_type="bamba", intermediate_size=14336, attn_layer_indices=[9, 18, 27],
+                  mamba_n_heads=128, mamba_d_head=64, mamba_d_state=128, mamba_n_groups=1, mamba_d_conv=4,
+                  mamba_expand=2),
+        9.78, 9.78, 0.002,
+    ),
+    "Apertus-70B": (
+        attention(80, 8192, 64, 8, 131072, model_type="apertus", intermediate_size=43008),
+        70.6, 70.6, 0.002,
+    ),
     "Kimi-K2.5, written flat": (
         attention(61, 7168, 64, 64, 163840, model_type="kimi_k25", intermediate_size=18432, q_lora_rank=1536) | MLA
         | experts("n_routed_experts", 384, 8, 2048, n_shared_experts=1, first_k_dense_replace=1, moe_layer_freq=1),
@@ -251,3 +283,17 @@ def test_families_not_handed_over_count_what_is_published(tmp_path: Path, name: 
         model.total_params
     )
     assert sum(row["kv_bytes_per_token"] for row in model.layer_table()) == pytest.approx(model.kv_bytes_per_token)
+
+
+def test_caches_of_heads_that_differ_by_hand(tmp_path: Path) -> None:
+    """MiMo-V2-Flash: 9 full layers of 4 heads x (192 + 128), 39 sliding over 128 with 8; Step-3: 2 x 256 a layer."""
+    mimo = load(tmp_path, PUBLISHED["MiMo-V2-Flash"][0])
+    context = 128_000
+    assert mimo.kv_bytes(context, "bf16") == 2 * (9 * 4 * 320 * context + 39 * 8 * 320 * 128)
+    full, slides = mimo.mixers[0], mimo.mixers[1]
+    assert full.flop(999, 1000) == 2 * 64 * (192 + 128) * 1000
+    assert slides.flop(999, 1000) == 2 * 64 * (192 + 128) * 128
+    step3 = load(tmp_path, PUBLISHED["Step-3"][0])
+    assert step3.kv_bytes_per_token == 61 * 2 * 256 * 2
+    assert step3.mixers[0].params == 7168 * (2048 + 2 * 256) + 2048 * 64 * 256 + 64 * 256 * 7168
+    assert [layer for layer, moe in enumerate(step3.moe_layer_mask) if not moe] == [0, 1, 2, 3, 60]
