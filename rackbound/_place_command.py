@@ -157,6 +157,7 @@ def _report(
     if explain:
         _explain(found)
     if curve is not None:
+        say()
         show_curve(curve)
     assumed(said)
 
