@@ -32,6 +32,8 @@ Bools = NDArray[np.bool_]
 GAP, WORK = 5e-4, {"equal": 6000, "weighted": 9000}
 #: Gap at which a layer is searched once more, and how much longer.
 _WIDE, _LONGER = {"equal": 0.004, "weighted": 0.001}, {"equal": 4, "weighted": 10}
+#: Looks that cost as much as a move of a copy among pairs; the gap at which these go on, and how much longer.
+_MOVE, _WIDE_PAIRS, _LONGER_PAIRS = 100, 0.008, 5
 #: Loads of a layer to try to refute with whole numbers of copies.
 _ROUNDS = 12
 #: Searches of a layer: what they try by chance, and their part of the work.
@@ -183,11 +185,9 @@ def _solved(
         bound, why = full, "whole experts beside the lightest"
     alike = _alike(task, machine, sharing)
     pair = alike and bool((machine.slots == 2).all()) and copies == 2 * len(machine.slots)
+    begun = task.layer.copies[:-1]
     if pair:
-        seats = paired(load, task.layer.copies[:-1], len(machine.slots), work // 100)
-        pairs = layer_of(load, seats.expert[0], seats.count[0], machine.slots, machine.speed)
-        if pairs.share.sum(axis=1).max() < task.layer.share.sum(axis=1).max():
-            task = replace(task, layer=pairs)
+        task = _paired(task, begun, machine, work // _MOVE)
     best = float((task.layer.share.sum(axis=1) / machine.speed).max())
     stopped = until is not None and time.perf_counter() > until
     if best > bound * (1 + gap) and not stopped:
@@ -199,11 +199,23 @@ def _solved(
         proven = copies_bound(load, copies, len(slots), int(slots.max()), bound, best, gap)
         if proven > bound:
             bound, why = proven, "whole copies in whole slots"
-    if best > bound * (1 + _WIDE[sharing]) and not (stopped or pair):
+    if best > bound * (1 + (_WIDE_PAIRS if pair else _WIDE[sharing])) and not stopped:
+        if pair:
+            task = _paired(task, begun, machine, _LONGER_PAIRS * work // _MOVE)
+            return Found(task, min(bound, float(task.layer.share.sum(axis=1).max() / machine.speed[0])), why, stopped)
         again, layer = _searched(task.layer, bound * (1 + 0.6 * gap), _LONGER[sharing] * work, sharing == "weighted")
         if again < best:
             best, task = again, replace(task, layer=layer)
     return Found(task, min(bound, best), why, stopped)
+
+
+def _paired(task: Task, count: Ints, machine: Gpus, moves: int) -> Task:
+    """Search numbers of copies that pair well, from these, and take them where they are lighter."""
+    load = task.layer.load[:-1]
+    seats = paired(load, count, len(machine.slots), moves)
+    pairs = layer_of(load, seats.expert[0], seats.count[0], machine.slots, machine.speed)
+    lighter = pairs.share.sum(axis=1).max() < task.layer.share.sum(axis=1).max()
+    return replace(task, layer=pairs) if lighter else task
 
 
 def _alike(task: Task, machine: Gpus, sharing: str) -> bool:
