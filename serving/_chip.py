@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from serving._dtypes import MATMUL_RATE, matmul_rate
 from topo import Fabric, Fault, InputError
@@ -42,15 +43,32 @@ class ChipNumbers:
         ]  # fmt: skip
 
 
-def chip_numbers(fabric: Fabric, ranks: Ints) -> ChipNumbers:
+def chip_numbers(graph: nx.Graph[str] | Fabric, ranks: ArrayLike) -> ChipNumbers:
     """Return the numbers every chip of a group reaches.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or Fabric
+        The topology.
+    ranks : (n,) int
+        The group, one rank or more.
 
     Raises
     ------
     InputError
-        A rank without a chip, or a chip without numbers.
+        A rank that is none, one without a chip, or a chip without numbers.
+
+    Examples
+    --------
+    >>> import topo
+    >>> chip_numbers(topo.load("gb200-nvl72"), [0]).hbm_bandwidth
+    8000000000000.0
     """
-    names = sorted({fabric.chip[int(r)] for r in ranks})
+    fabric, group = Fabric.from_graph(graph), np.asarray(ranks)
+    if group.ndim != 1 or not len(group) or group.dtype.kind not in "iu" or not _within(group, fabric.n_ranks):
+        rule = f"must be one or more ranks, from 0 to {fabric.n_ranks - 1}"
+        raise InputError(Fault("ranks", ranks, rule, "Give for example range(8)."))
+    names = sorted({fabric.chip[int(r)] for r in group})
     faults = [fault for name in names for fault in _chip_faults(name, fabric.chips.get(name))]
     if faults:
         raise InputError(*faults)
@@ -63,6 +81,10 @@ def chip_numbers(fabric: Fabric, ranks: Ints) -> ChipNumbers:
         notes=(f"chips differ ({', '.join(names)}): the weakest number of each counts",) if len(names) > 1 else (),
         name=", ".join(names),
     )
+
+
+def _within(ranks: NDArray[np.intp], count: int) -> bool:
+    return bool(((ranks >= 0) & (ranks < count)).all())
 
 
 def _chip_faults(name: str, numbers: object) -> list[Fault]:

@@ -95,12 +95,13 @@ def handover(
     Returns
     -------
     Handover
-        A prompt's cache leaves from the GPUs it is on and is spread evenly over the decode pool.
+        A prompt's cache leaves from the GPUs it is on and is spread evenly over the decode pool; what the ranks
+        of a tensor-parallel group there hold twice (a latent) they copy among themselves, which is not counted.
 
     Raises
     ------
     InputError
-        The graph has no room for both, a time that is none.
+        The graph has no room for both, a time that is none, a workload that is no prefill.
 
     Examples
     --------
@@ -115,6 +116,9 @@ def handover(
     if not (number and 0 < prefill_seconds < math.inf):
         rule = "must be a finite time above zero [s]"
         raise InputError(Fault("prefill_seconds", prefill_seconds, rule, "Give Step.seconds of the pass."))
+    if workload.phase != "prefill":
+        rule = "must be prefill: decode has no caches to hand over"
+        raise InputError(Fault("workload.phase", workload.phase, rule, 'Give Workload("prefill", ...).'))
     routes = route(graph, routing)
     fabric = routes.fabric
     if prefill.gpus + decode.gpus > fabric.n_ranks:

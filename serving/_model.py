@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from serving._dtypes import dtype_bytes
-from serving._elementwise import Number
+from serving._elementwise import Number, require_positions
 from serving._mixer import Mixer
 from serving._quantisation import PARTS
 from serving.laws import matmul_flop
@@ -277,7 +277,7 @@ class Model:
         Raises
         ------
         InputError
-            The type is unknown.
+            The type is unknown, or a context is no number of positions.
 
         Examples
         --------
@@ -285,6 +285,7 @@ class Model:
         >>> load_model("deepseek-v3").kv_bytes(4096, "fp8")
         143917056.0
         """
+        require_positions(context)
         each, alike = dtype_bytes(kv_dtype, "kv_dtype"), Counter(self.mixers)
         return sum((count * mixer.kv_kept(context) * each for mixer, count in alike.items()), 0.0 * context)
 
@@ -306,6 +307,11 @@ class Model:
         float
             2 FLOP per weight met (the embedding is looked up, not multiplied), and the mixers' own [FLOP].
 
+        Raises
+        ------
+        InputError
+            The context is no number of positions, one or more.
+
         Examples
         --------
         >>> from serving import load_model
@@ -313,6 +319,7 @@ class Model:
         >>> round(model.flops_per_token(1) / 1e9, 1), round(model.flops_per_token(4096) / 1e9, 1)
         (73.3, 142.8)
         """
+        require_positions(context, least=1)
         head = self.head_params or self.embedding_params
         return matmul_flop(1.0, float(head)) + sum(self.layer_flops(i, context) for i in range(self.layers))
 

@@ -150,7 +150,8 @@ def size(
     _require_terms(dollars_per_gpu_hour, spare_racks)
     routes, work = route(graph), in_phase(workload or _PLAIN, "decode")
     one = int(routes.fabric.domain_sizes.max())
-    widths = ep or (sorted({one, 1 << (one.bit_length() - 1)}) if model.is_moe else [1])
+    usual = sorted({one, 1 << (one.bit_length() - 1)}) if model.is_moe else [1]
+    widths = usual if ep is None else ep
     axes = {"ep": widths, "tp": tp, "pp": pp}
     chip = chip_numbers(routes.fabric, routes.fabric.group(routes.fabric.n_ranks))
     engine = on_ideal_wires(profile)

@@ -187,7 +187,7 @@ def step(
     4
     """
     engine = engine_of(profile, expert_profile)
-    time = time or ("engine" if engine else "serial")
+    time = ("engine" if engine else "serial") if time is None else time
     asked = Asked(graph, model, workload, layout, plan, expert_load, routing)
     _require_words(time, model, workload, engine)
     software = Software.load("ideal" if engine else profile, expert_profile)

@@ -116,7 +116,16 @@ class Sweep:
         return there[pareto_front(self.speed.ravel()[there], self.tokens_per_gpu.ravel()[there])]
 
     def point(self, i: int) -> dict[str, Any]:
-        """Return one point by its flat number: its place on every axis, its layout and its results."""
+        """Return one point by its flat number: its place on every axis, its layout and its results.
+
+        Raises
+        ------
+        InputError
+            There is no such point.
+        """
+        if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < self.fits.size:
+            rule = f"must be a point's number, 0 to {self.fits.size - 1}"
+            raise InputError(Fault("i", i, rule, "Take one that `front` gives."))
         at = np.unravel_index(int(i), self.fits.shape)
         found = {name: values[int(k)] for (name, values), k in zip(self.axes.items(), at, strict=True)}
         names = (*_ARRAYS, "tokens_per_gpu", "speed", "gpus", "fits")
@@ -141,8 +150,8 @@ class Sweep:
 
 
 def _along(names: tuple[str, ...], name: str, ndim: int) -> NDArray[np.bool_]:
-    if name not in names:
-        raise InputError(Fault("design", name, "was not swept", suggest(name, names)))
+    if not isinstance(name, str) or name not in names:
+        raise InputError(Fault("design", name, "was not swept", suggest(str(name), names)))
     return np.array([one == name for one in names]).reshape(-1, *[1] * (ndim - 1))
 
 
@@ -152,20 +161,31 @@ def pareto_front(a: ArrayLike, b: ArrayLike) -> Ints:
     Parameters
     ----------
     a, b : (n,) float
-        Of both more is better.
+        Of both more is better; a point with a NaN is on no front.
 
     Returns
     -------
     (front,) int
         Numbers of the points, `a` falling and `b` rising; of equal points the first.
 
+    Raises
+    ------
+    InputError
+        They are no rows of numbers, or not as many.
+
     Examples
     --------
     >>> pareto_front([3, 2, 2, 1], [1, 5, 4, 5]).tolist()
     [0, 1]
     """
-    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    try:
+        first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    except (TypeError, ValueError):
+        first = second = np.zeros(())
+    if first.ndim != 1 or first.shape != second.shape:
+        raise InputError(Fault("a, b", (a, b), "must be two rows of numbers, as many in each", "Flatten them."))
     order = np.lexsort((-second, -first))
+    order = order[~(np.isnan(first) | np.isnan(second))[order]]
     best = np.maximum.accumulate(np.concatenate([[-np.inf], second[order]]))[:-1]
     return order[second[order] > best]
 
@@ -237,7 +257,7 @@ def sweep(
         context=first.context if context is None else context,
     )  # fmt: skip
     engine = on_ideal_wires(profile)
-    time = time or ("engine" if engine else "serial")
+    time = ("engine" if engine else "serial") if time is None else time
     known = tuple(TIMES) if engine else PLAIN_TIMES
     if not isinstance(time, str) or time not in known:
         raise InputError(Fault("time", time, "is not known", suggest(str(time), known)))

@@ -77,3 +77,11 @@ def test_every_chip_without_numbers_is_said_at_once() -> None:
     with pytest.raises(InputError) as caught:
         chip_numbers(mixed({"old": OLD}, ["old", "x", "y"]), np.arange(3))
     assert [fault.value for fault in caught.value.faults] == ["x", "y"]
+
+
+@pytest.mark.parametrize("ranks", [[], [-1], [72], 3, None, [0.5], "x", [[0, 1]], [True]])
+def test_a_group_that_is_none_is_refused(ranks: Any) -> None:
+    graph = topo.load("gb200-nvl72")
+    assert chip_numbers(graph, [0, 71]).hbm_bandwidth == 8e12
+    with pytest.raises(InputError, match="one or more ranks, from 0 to 71"):
+        chip_numbers(graph, ranks)

@@ -101,3 +101,8 @@ def test_a_time_that_is_none_is_refused(seconds: Any) -> None:
 def test_a_layout_that_is_none_is_refused() -> None:
     with pytest.raises(InputError, match=r"decode = 8: must be a serving.Layout"):
         sent("mixtral-8x7b", Workload("prefill", context=10, batch=1), 0.1, decode=8)
+
+
+def test_a_decode_hands_nothing_over() -> None:
+    with pytest.raises(InputError, match="must be prefill"):
+        sent("mixtral-8x7b", Workload(batch_per_gpu=4), 0.1)

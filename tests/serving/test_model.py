@@ -143,3 +143,14 @@ def test_a_wrong_part_layer_or_type_is_said() -> None:
         model.layer_weight_bytes(61, 1)
     with pytest.raises(InputError, match="kv_dtype = 'fp9'"):
         model.kv_bytes(1, "fp9")
+
+
+@pytest.mark.parametrize("context", [-1, float("nan"), float("inf"), "x", None, {}])
+def test_a_context_that_is_no_number_of_positions_is_refused(context: Any) -> None:
+    model = load_model("deepseek-v3")
+    for verb in (model.kv_bytes, model.flops_per_token):
+        with pytest.raises(InputError, match="must be positions"):
+            verb(context)
+    assert model.kv_bytes(0) == 0
+    with pytest.raises(InputError, match="from 1 on"):
+        model.flops_per_token(0)

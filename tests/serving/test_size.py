@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 import serving
@@ -246,3 +247,11 @@ def test_other_records_are_refused(place: int, bad: Any) -> None:
         size(*given)
     with pytest.raises(InputError, match=r"workload.*must be a serving.Workload"):
         size(graph("hgx-h100-8", 2), serving.load_model("mixtral-8x7b"), Traffic(10, 1000, 300), workload=3)  # type: ignore[arg-type]
+
+
+def test_layouts_come_as_arrays_too_and_none_at_all_is_said() -> None:
+    assert sized(500, ep=np.array([4, 8])).to_dict() == sized(500, ep=[4, 8]).to_dict()
+    with pytest.raises(InputError, match="Give other axes"):
+        sized(500, ep=[])
+    with pytest.raises(InputError, match="ep = 0"):
+        sized(500, ep=0)

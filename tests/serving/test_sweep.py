@@ -166,3 +166,31 @@ def test_guesses_by_a_layer_no_model_has_are_refused_as_in_a_step() -> None:
         with pytest.raises(InputError, match="no multi-token-prediction layer"):
             verb()
     assert sweep(graph, model, replace(work, drafter="free"), ep=[8]).fits.all()
+
+
+@pytest.mark.parametrize(("a", "b"), [([1.0], [1.0, 2.0]), (1.0, 2.0), ("x", "y"), (None, None), ([[1.0]], [[1.0]])])
+def test_a_front_is_of_two_rows_alike(a: Any, b: Any) -> None:
+    with pytest.raises(InputError, match="two rows of numbers"):
+        pareto_front(a, b)
+
+
+def test_a_point_without_a_number_is_on_no_front_and_hides_none() -> None:
+    nan = float("nan")
+    assert pareto_front([4, 3, 2, nan], [nan, 1, 5, 9]).tolist() == [1, 2]
+
+
+def test_what_names_no_point_time_or_design_is_refused() -> None:
+    graph, model, work = topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b"), Workload(batch_per_gpu=4)
+    found = sweep(graph, model, work, ep=[4, 8])
+    for i in (-1, 2, 1.5, True, None, "x"):
+        with pytest.raises(InputError, match="a point's number, 0 to 1"):
+            found.point(i)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="was not swept"):
+        found.front(3)  # type: ignore[arg-type]
+    for time in (0, [], ""):
+        for verb in (
+            lambda time: sweep(graph, model, work, ep=8, time=time),
+            lambda time: step(graph, model, work, time=time),
+        ):
+            with pytest.raises(InputError, match=r"time = .*is not known"):
+                verb(time)
