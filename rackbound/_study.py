@@ -26,6 +26,10 @@ _KEYS = {
 }
 _NEEDED = (("study", "designs"), ("study", "models"), ("layout", "ep"))
 _BATCHES = ("batch", "batch_per_gpu")
+#: Keys that hold words, whole numbers, and one value for the whole study.
+_WORDS = ("study.designs", "study.models", "study.weight_dtype", "study.time", "study.engine")
+_NUMBERS = ("layout.ep", "layout.tp", "layout.pp", "workload.context", *(f"workload.{name}" for name in _BATCHES))
+_ONE = ("study.time", "study.engine")
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def read_study(path: str) -> Study:
     graphs, models, workloads, profile = together(
         lambda: _graphs(rows["study.designs"], rows["study.domains"]),
         lambda: _models(rows["study.models"], rows["study.weight_dtype"]),
-        lambda: _workloads(others),
+        lambda: _workloads(others, path),
         lambda: engine_of(rows["study.engine"][0]),
     )
     inputs = {name: rows[f"study.{name}"] for name in _KEYS["study"]} | {name: axes[name] for name in _KEYS["layout"]}
@@ -81,21 +85,40 @@ def _parsed(path: str) -> dict[str, dict[str, Any]]:
         raise InputError(Fault("study", path, f"cannot be read: {rule}", "Name a study file.", path)) from None
     faults = [
         Fault(table, table, "is not a table of a study", suggest(table, _KEYS), path)
-        for table, value in stated.items() if table not in _KEYS or not isinstance(value, dict)
+        for table in stated if table not in _KEYS
+    ] + [
+        Fault(table, value, "must be a table", f"Write [{table}], and its keys below.", path)
+        for table, value in stated.items() if table in _KEYS and not isinstance(value, dict)
     ]  # fmt: skip
+    tables = {table: value for table, value in stated.items() if isinstance(value, dict)}
     for table, keys in _KEYS.items():
-        given = stated.get(table, {})
-        faults += [
-            Fault(f"{table}.{key}", given[key], "is not a key of a study", suggest(key, keys), path)
-            for key in (given if isinstance(given, dict) else ()) if key not in keys
-        ]  # fmt: skip
+        for key, value in tables.get(table, {}).items():
+            if key not in keys:
+                faults.append(Fault(f"{table}.{key}", value, "is not a key of a study", suggest(key, keys), path))
+            else:
+                faults += [replace(fault, file=path) for fault in _value_faults(f"{table}.{key}", value)]
     faults += [
         Fault(f"{table}.{key}", None, "is missing", "Add it, as a value or a list.", path)
-        for table, key in _NEEDED if not _listed(stated.get(table, {}).get(key, []))
+        for table, key in _NEEDED if table not in stated or key not in tables.get(table, {key: 0})
     ]  # fmt: skip
     if faults:
         raise InputError(*faults)
     return stated
+
+
+def _value_faults(place: str, value: Any) -> list[Fault]:
+    """Return what is wrong with a key's value, or with the rows of its list."""
+    rows = _listed(value)
+    if not rows:
+        return [Fault(place, value, "holds nothing", "Give one value or more, or leave the key out.")]
+    if place in _ONE and isinstance(value, list):
+        return [Fault(place, value, "is one for the whole study", "Give one, and write a study for each.")]
+    if place in _WORDS:
+        return [Fault(place, row, "must be text", "Write it in quotes.") for row in rows if not isinstance(row, str)]
+    if place in _NUMBERS:
+        strange = [row for row in rows if isinstance(row, bool) or not isinstance(row, int) or row < 1]
+        return [Fault(place, row, "must be a whole number, one or more", "Correct it.") for row in strange]
+    return []
 
 
 def _listed(value: Any) -> list[Any]:
@@ -121,11 +144,19 @@ def _models(names: list[str], dtypes: list[str | None]) -> dict[str, Model]:
     return found
 
 
-def _workloads(keys: dict[str, list[Any]]) -> dict[str, Workload]:
+def _workloads(keys: dict[str, list[Any]], path: str) -> dict[str, Workload]:
     swept = [name for name, values in keys.items() if len(values) > 1]
     rows: Iterable[tuple[Any, ...]] = product(*keys.values())
     made = [dict(zip(keys, row, strict=True)) for row in rows]
     return {
-        ", ".join(f"{name} {row[name]}" for name in swept) or row.get("phase", "decode"): Workload(**row)
+        ", ".join(f"{name} {row[name]}" for name in swept) or row.get("phase", "decode"): _workload(row, path)
         for row in made
     }
+
+
+def _workload(row: dict[str, Any], path: str) -> Workload:
+    try:
+        return Workload(**row)
+    except InputError as error:
+        said = (replace(fault, place=f"workload.{fault.place}", file=path) for fault in error.faults)
+        raise InputError(*said) from None

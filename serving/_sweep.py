@@ -286,7 +286,10 @@ def _named(given: Any, name: Any) -> dict[str, Any]:
 def _numbers(**given: ArrayLike) -> dict[str, tuple[int, ...]]:
     found, faults = {}, []
     for name, values in given.items():
-        row = np.atleast_1d(np.asarray(values)).ravel().tolist()
+        try:
+            row = np.atleast_1d(np.asarray(values)).ravel().tolist()
+        except ValueError:  # lists of lists of different lengths
+            row = [values]
         faults += [fault for value in row for fault in whole(name, value)]
         found[name] = tuple(row)
     if faults:

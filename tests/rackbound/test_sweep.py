@@ -69,3 +69,42 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert run("sweep", tmp_path / "none.toml").code == 2
     path.write_text(STUDY.read_text().replace("batch_per_gpu = [1, 16, 256]", ""))
     assert "states no batch" in run("sweep", path).err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("", "", "layout = 3: must be a table"),
+        (
+            "[layout]",
+            'time = ["serial", "lower"]\n[layout]',
+            "study.time = ['serial', 'lower']: is one for the whole study",
+        ),
+        (
+            "[layout]",
+            'engine = ["vllm-hopper"]\n[layout]',
+            "study.engine = ['vllm-hopper']: is one for the whole study",
+        ),
+        ("[layout]", "time = []\n[layout]", "study.time = []: holds nothing"),
+        ("[layout]", "weight_dtype = [3]\n[layout]", "study.weight_dtype = 3: must be text"),
+        ('"hgx-h100-8"', "3", "study.designs = 3: must be text"),
+        ('["hgx-h100-8"]', "{ a = 1 }", "study.designs = {'a': 1}: must be text"),
+        ("[4, 8]", "[[4], [8, 2]]", "layout.ep = [4]: must be a whole number"),
+        ("[4, 8]", "[4.0]", "layout.ep = 4.0: must be a whole number"),
+        ("[4, 8]", "[]", "layout.ep = []: holds nothing"),
+        ("batch = 8", "batch = 0", "workload.batch = 0: must be a whole number"),
+        ("batch = 8", 'batch = 8\nphase = "decod"', "workload.phase = 'decod': is not known"),
+        ("batch = 8", "batch = 8\nkv_dtype = []", "workload.kv_dtype = []: holds nothing"),
+    ],
+)
+def test_a_value_that_is_none_is_said_with_its_file_and_key(tmp_path: Path, old: str, new: str, said: str) -> None:
+    path, text = tmp_path / "study.toml", (
+        '[study]\ndesigns = ["hgx-h100-8"]\nmodels = ["mixtral-8x7b"]\n[layout]\nep = [4, 8]\n[workload]\nbatch = 8\n'
+    )  # fmt: skip
+    changed = text.replace(old, new, 1)
+    if said.startswith("layout = 3"):
+        changed = "layout = 3\n" + text.replace("[layout]\nep = [4, 8]\n", "")
+    path.write_text(changed)
+    found = run("sweep", path)
+    assert found.code == 2
+    assert f"{path}: {said}" in " ".join(found.err.split())

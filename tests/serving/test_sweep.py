@@ -194,3 +194,8 @@ def test_what_names_no_point_time_or_design_is_refused() -> None:
         ):
             with pytest.raises(InputError, match=r"time = .*is not known"):
                 verb(time)
+
+
+def test_lists_of_lists_of_different_lengths_are_refused() -> None:
+    with pytest.raises(InputError, match="must be a whole number"):
+        sweep(topo.load("hgx-h100-8"), serving.load_model("mixtral-8x7b"), Workload(batch=1), ep=[[4], [8, 2]])  # type: ignore[arg-type]
