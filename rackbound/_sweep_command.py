@@ -40,10 +40,10 @@ def sweep(
     if as_json:
         emit_json(envelope("sweep/1", {"file": study} | asked.inputs, found.assumptions, found.to_dict()))
         return
-    _report(found)
+    _report(found, "per GPU" if "batch_per_gpu" in asked.inputs["workload"] else "over all GPUs of a stage")
 
 
-def _report(found: Any) -> None:
+def _report(found: Any, batch: str) -> None:
     told = found.to_dict()
     say(f"{told['points']:,} points, {told['exist']:,} of layouts that can exist, {told['fit']:,} of them fit")
     for reason, count in told["refused"].items():
@@ -54,7 +54,7 @@ def _report(found: Any) -> None:
     cut = f", every {step}th shown" if step > 1 else ""
     names = [name for name, values in found.axes.items() if len(values) > 1]
     show_table(
-        f"front: {len(front)} points that no other beats in both{cut}",
+        f"front: {len(front)} points that no other beats in both, batches {batch}{cut}",
         [*names, "step", "tokens/s per user", "tokens/s per GPU", "memory"],
         [[*(str(row[name]) for name in names), format_quantity(row["seconds"], "seconds"), f"{row['speed']:.4g}",
           f"{row['tokens_per_gpu']:,.4g}", format_quantity(row["memory_per_gpu"], "bytes")] for row in shown],

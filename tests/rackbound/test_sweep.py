@@ -30,6 +30,7 @@ def test_a_report_and_a_figure(tmp_path: Path) -> None:
     found = run("sweep", STUDY, "--figure", tmp_path / "front.svg")
     assert found.code == 0
     assert "288 points, 240 of layouts that can exist, 170 of them fit" in found.out
+    assert "points that no other beats in both, batches per GPU" in found.out
     assert (tmp_path / "front.svg").stat().st_size > 1000
 
 
