@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from serving._software import ProfileLike
 from serving._sweep import Sweep, sweep
 from serving._traffic import Traffic
 from serving._workload import Workload
-from topo import Routes
+from topo import InputError, Routes
 
 __all__ = ["Pool", "decode_pool", "in_phase", "prefill_pool"]
 
@@ -54,6 +56,10 @@ class Pool:
         return self.units * self.layout.gpus
 
 
+#: Sequences per GPU that are tried: all small numbers, and then steps of half a percent.
+_BATCHES = np.unique(np.round(np.concatenate([np.arange(1, 200), np.geomspace(200, 4096, 600)])).astype(int))
+
+
 def decode_pool(
     routes: Routes, model: Model, work: Workload, traffic: Traffic, axes: Axes, profile: ProfileLike
 ) -> Pool | str:  # fmt: skip
@@ -62,9 +68,8 @@ def decode_pool(
     Sequences under way have the traffic's mean context.
     """
     context = traffic.mean_context
-    batch = np.unique(np.round(np.geomspace(1, 4096, 160)).astype(int))
     asked = in_phase(work, "decode", context=context, batch=None, batch_per_gpu=1)
-    found = sweep(routes.fabric, model, asked, batch=batch, context=context, profile=profile, **axes)
+    found = sweep(routes.fabric, model, asked, batch=_BATCHES, context=context, profile=profile, **axes)
     tpot = 1 / np.where(found.fits, found.tokens_per_user, np.nan)
     if not found.fits.any():
         return f"decode: {_nothing(found)}"
@@ -85,7 +90,7 @@ def prefill_pool(
     Of prompts alike a pass is made; a prompt waits for the pass under way.
     """
     rows = traffic.shares("prompt")
-    batch = [2**i for i in range(11)]
+    batch = _prompts(axes)
     sweeps = [
         sweep(
             routes.fabric, model, _prefill(work, traffic, tokens), batch=batch, context=tokens, profile=profile, **axes
@@ -128,6 +133,16 @@ def in_phase(work: Workload, phase: str, **stated: Any) -> Workload:
 def one_new(work: Workload, traffic: Traffic, tokens: int) -> int:
     """Return the tokens of a prompt that are not in the cache: at least its last."""
     return max(1, tokens - int(tokens * traffic.cache_hit))
+
+
+def _prompts(axes: Axes) -> list[int]:
+    """Return the prompts of a pass that are tried: powers of two, of one prompt and of one on every replica."""
+    each = {1}
+    for ep, tp in product(np.ravel(axes["ep"]).tolist(), np.ravel(axes["tp"]).tolist()):
+        # A layout that cannot exist is said by the sweep.
+        with suppress(InputError):
+            each.add(Layout(ep, tp=tp).replicas)
+    return sorted({replicas << i for replicas in each for i in range(11) if not i or replicas << i <= 1024})
 
 
 def _prefill(work: Workload, traffic: Traffic, tokens: int) -> Workload:

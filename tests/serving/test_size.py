@@ -255,3 +255,22 @@ def test_layouts_come_as_arrays_too_and_none_at_all_is_said() -> None:
         sized(500, ep=[])
     with pytest.raises(InputError, match="ep = 0"):
         sized(500, ep=0)
+
+
+def test_no_batch_that_was_not_tried_saves_units() -> None:
+    """Brute force over every batch of EP 72, whose 72 replicas a power of two of prompts does not fill."""
+    requests = 400_000
+    fleet, model = sized(requests, "gb200-nvl72", "deepseek-v3", ep=[72], ttft=20.0), serving.load_model("deepseek-v3")
+    assert fleet.decode is not None
+    assert fleet.prefill is not None
+    asked = Workload(context=1150, batch_per_gpu=1)
+    every = serving.sweep(graph("gb200-nvl72", 1), model, asked, ep=72, batch=range(1, 4096))
+    kept = every.fits & (1 / every.tokens_per_user <= 0.03)
+    least = requests / (0.7 * np.max(every.tokens_per_second[kept]) / 300)
+    assert least <= fleet.decode.units <= 1.003 * least + 1
+    read = Workload("prefill", context=1000, batch=1)
+    passes = serving.sweep(
+        graph("gb200-nvl72", 1), model, read, ep=72, batch=[*range(1, 1025, 13), *range(72, 1025, 72)]
+    )
+    least = requests / (0.7 * np.nanmax(passes.tokens_per_second) / 1000)
+    assert least <= fleet.prefill.units <= 1.003 * least + 1
