@@ -52,6 +52,8 @@ def size(
     ] = None,
     tp: Annotated[str, typer.Option(help="TP to choose from.")] = "1",
     pp: Annotated[str, typer.Option(help="PP to choose from.")] = "1",
+    draft: Annotated[int, typer.Option(help="Tokens guessed per sequence and pass, by the model's mtp layer.")] = 0,
+    acceptance: Annotated[float | None, typer.Option(help="Chance that a guessed token is right.")] = None,
     rent: Annotated[float, typer.Option(help="$ per GPU and hour.")] = 2.0,
     spare_racks: Annotated[int, typer.Option(help="Racks beyond what the traffic needs.")] = 1,
     domains: Annotated[
@@ -63,12 +65,13 @@ def size(
     as_json: Json = False,
 ) -> None:
     """Find the fewest racks that serve a traffic. What they cost, and what a lost part takes."""
-    from serving import Traffic, load_model
+    from serving import Traffic, Workload, load_model
     from serving import size as sized
 
     stated, overrides = assumptions_of(assume), overrides_of(settings)
     asked: dict[str, Any] = {"cache_hit": cache_hit, "quantile": quantile, "headroom": headroom}
-    loaded, profile, in_, out, first, each, widths, thirds, stages = together(
+    work, loaded, profile, in_, out, first, each, widths, thirds, stages = together(
+        lambda: Workload(batch_per_gpu=1, draft=draft, acceptance=acceptance),
         lambda: load_model(model, stated),
         lambda: engine_of(engine),
         lambda: _lengths(prompt, "--prompt"),
@@ -83,13 +86,14 @@ def size(
     graph = graph_of(design, domains, _two_units(design, overrides, widths, thirds, stages), overrides)
     chosen: dict[str, Any] = {"ep": widths, "tp": thirds, "pp": stages}
     found = sized(
-        graph, loaded, traffic, dollars_per_gpu_hour=rent, spare_racks=spare_racks, profile=profile, **chosen
+        graph, loaded, traffic, workload=work, dollars_per_gpu_hour=rent, spare_racks=spare_racks, profile=profile,
+        **chosen,
     )  # fmt: skip
     if as_json:
         inputs = {"design": design, "model": model, "assume": stated, "requests_per_second": requests,
                   "prompt": traffic.shares("prompt"), "answer": traffic.shares("answer"), **asked,
                   "ttft": first, "tpot": each, **chosen, "dollars_per_gpu_hour": rent, "spare_racks": spare_racks,
-                  "engine": engine,
+                  "engine": engine, "draft": draft, "acceptance": acceptance,
                   "domains": len(Fabric.from_graph(graph).domain_sizes), "settings": overrides}  # fmt: skip
         emit_json(envelope("size/1", inputs, found.assumptions, found.to_dict()))
         return

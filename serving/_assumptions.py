@@ -53,6 +53,9 @@ def assumptions_of(
         f"profile {profile}: {_SOFTWARE if profile == 'ideal' else _PREDICTED}",
         f"{groups}, on otherwise idle wires",
     ]
+    if workload.draft:
+        chance = f"{workload.draft} guessed, each right with chance {workload.acceptance}"
+        said.append(f"{workload.emitted:.4g} tokens per pass: {chance}")
     way = copies or workload.copies
     sent = _COPIES.get(way, f"copies of a token as the library sends them ({way})")
     if model.is_moe and uniform:

@@ -270,8 +270,4 @@ def _assumptions(worked: OneStep, uniform: bool, capped: int) -> tuple[str, ...]
         said.append(
             f"a piece of {work.chunk} tokens in the middle of a prompt of {work.prompt_tokens} on every replica"
         )
-    if work.draft:
-        said.append(
-            f"{work.emitted:.4g} tokens per pass: {work.draft} guessed, each right with chance {work.acceptance}"
-        )
     return tuple(said)

@@ -118,3 +118,18 @@ def test_bad_pools_are_refused_in_one_message(words: tuple[str, ...], fault: str
     found = run("handover", "hgx-h100-8", *MIXTRAL, *words)
     assert (found.code, found.out) == (2, "")
     assert fault in " ".join(found.err.split())
+
+
+def test_guesses_make_a_token_quicker() -> None:
+    words = ("size", "gb200-nvl72", "--model", "deepseek-v3", "--requests", "2000", "--ep", "64", "--json")
+    found = run(*words, "--draft", "1", "--acceptance", "0.85").answer
+    traffic, work = serving.Traffic(2000, prompt=2000, answer=500), serving.Workload(batch=1, draft=1, acceptance=0.85)
+    fleet = serving.size(
+        topo.load("gb200-nvl72", 2), serving.load_model("deepseek-v3"), traffic, ep=[64], workload=work
+    )
+    assert found["results"]["tpot"] == pytest.approx(fleet.tpot)
+    assert found["inputs"]["acceptance"] == 0.85
+    assert "1.85 tokens per pass: 1 guessed, each right with chance 0.85" in found["assumptions"]
+    assert "acceptance" in run(*words, "--draft", "1").err
+    assert "no multi-token-prediction layer" in run("size", "hgx-h100-8", *MIXTRAL, "--requests", "1", "--draft", "1",
+                                                    "--acceptance", "0.85").err  # fmt: skip
