@@ -113,6 +113,8 @@ def _value_faults(place: str, value: Any) -> list[Fault]:
         return [Fault(place, value, "holds nothing", "Give one value or more, or leave the key out.")]
     if place in _ONE and isinstance(value, list):
         return [Fault(place, value, "is one for the whole study", "Give one, and write a study for each.")]
+    if twice := [row for i, row in enumerate(rows) if row in rows[:i]]:
+        return [Fault(place, twice[0], "stands there twice", "Give each once.")]
     if place in _WORDS:
         return [Fault(place, row, "must be text", "Write it in quotes.") for row in rows if not isinstance(row, str)]
     if place in _NUMBERS:

@@ -56,7 +56,7 @@ def load_model(name_or_path: str | os.PathLike[str], assume: Mapping[str, object
     >>> load_model("llama-3.1-405b", assume={"num_hidden_layers": 63}).notes[0]
     'assumed: num_hidden_layers = 63, in the place of 126'
     """
-    config = assumed(find_config(name_or_path), assume or {})
+    config = assumed(find_config(name_or_path), {} if assume is None else assume)
     keys, family = _language_model(config)
     model = _model(config, family, keys)
     if keys.faults:

@@ -109,3 +109,10 @@ def test_a_value_that_is_none_is_said_with_its_file_and_key(tmp_path: Path, old:
     found = run("sweep", path)
     assert found.code == 2
     assert f"{path}: {said}" in " ".join(found.err.split())
+
+
+def test_a_value_that_stands_there_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.read_text().replace('["hgx-h100-8", "hgx-b200-8"]', '["hgx-h100-8", "hgx-h100-8"]'))
+    said = " ".join(run("sweep", path).err.split())
+    assert "study.designs = 'hgx-h100-8': stands there twice. Give each once." in said

@@ -305,7 +305,7 @@ def test_layers_that_differ_in_experts_are_refused(tmp_path: Path) -> None:
     assert "differs from layer to layer" in faults(tmp_path, config)["num_experts_per_tok"]
 
 
-@pytest.mark.parametrize("assume", [["x"], {3: 4}])
+@pytest.mark.parametrize("assume", [["x"], {3: 4}, 0, "", []])
 def test_assumptions_are_keys_and_values(assume: Any) -> None:
     with pytest.raises(InputError, match="must map keys to values"):
         load_model("mixtral-8x7b", assume)
