@@ -196,7 +196,7 @@ def _solved(
         stopped = until is not None and time.perf_counter() > until
     if best > bound * (1 + gap) and alike and not stopped:
         slots = machine.slots[machine.slots > 0]
-        proven = copies_bound(load, copies, len(slots), int(slots.max()), bound, best, gap)
+        proven = copies_bound(load / machine.speed[0], copies, len(slots), int(slots.max()), bound, best, gap)
         if proven > bound:
             bound, why = proven, "whole copies in whole slots"
     if best > bound * (1 + (_WIDE_PAIRS if pair else _WIDE[sharing])) and not stopped:
@@ -236,7 +236,7 @@ def _proven(found: Found, machine: Gpus, copies: int, sharing: str, gap: float, 
         if best <= bound * (1 + gap) or high <= low * (1 + gap) or (until and time.perf_counter() > until):
             break
         tried = high / (1 + gap) if pair or high == best else (low * high) ** 0.5
-        count = copies_within(load, copies, len(slots), int(slots.max()), tried)
+        count = copies_within(load / machine.speed[0], copies, len(slots), int(slots.max()), tried)
         if count is None:
             bound, low, why = max(bound, tried), tried, "whole copies in whole slots"
             continue
@@ -244,7 +244,7 @@ def _proven(found: Found, machine: Gpus, copies: int, sharing: str, gap: float, 
         if pair and len(count):
             seats = seated_in_pairs(load, count, len(slots))
             layer = layer_of(load, seats.expert[0], seats.count[0], machine.slots, machine.speed)
-            reached = float(layer.share.sum(axis=1).max())
+            reached = float(layer.share.sum(axis=1).max() / machine.speed[0])
             if reached < best:
                 task, best, high = replace(task, layer=layer), reached, reached
     return Found(task, min(bound, best), why, found.stopped)

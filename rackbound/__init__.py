@@ -75,11 +75,10 @@ def _refuse_stranger(floor: str, module: _ModuleType) -> None:
 class _Alias:
     """Finds ``rackbound.placement`` and what is below it: the modules that bear these names without the roof."""
 
-    @staticmethod
-    def find_spec(fullname: str, path: object = None, target: object = None) -> _ModuleSpec | None:
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> _ModuleSpec | None:
         """Return a spec of a floor's module; None for any other."""
         roof, _, rest = fullname.partition(".")
-        return _spec_from_loader(fullname, _Alias()) if roof == __name__ and rest.split(".")[0] in _FLOORS else None
+        return _spec_from_loader(fullname, self) if roof == __name__ and rest.split(".")[0] in _FLOORS else None
 
     def create_module(self, spec: _ModuleSpec) -> _ModuleType:
         """Return the module that is there already, or is loaded under its own name."""
@@ -95,4 +94,4 @@ class _Alias:
             module.__spec__ = module.__spec__.loader_state
 
 
-_sys.meta_path.insert(0, _Alias)  # type: ignore[arg-type]
+_sys.meta_path.insert(0, _Alias())

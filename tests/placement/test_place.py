@@ -108,6 +108,15 @@ def test_slots_left_free_stay_empty_where_that_is_lighter() -> None:
     assert (fixed.objective, free.objective) == (pytest.approx(4 / 2.4), pytest.approx(3 / 2.4))
 
 
+@pytest.mark.parametrize("slots", [2, 4])
+def test_the_unit_of_speed_changes_nothing(slots: int) -> None:
+    """Load over speed over its mean: twice as fast GPUs, all of them, are the same machine."""
+    load = loads(64, "zipf1", layers=1)
+    one, two = (place(load, Gpus([slots] * (80 // slots), speed=[s] * (80 // slots)), replicas=16, exact=True)
+                for s in (1.0, 2.0))  # fmt: skip
+    assert (two.objective, two.bound) == (pytest.approx(one.objective), pytest.approx(one.bound))
+
+
 def test_rules_are_kept() -> None:
     load = loads(16, "lognormal0.7", layers=2)
     rules = Rules(pin={3: 7, 5: 0}, forbid={0: [0, 1, 2, 3], 1: [4]}, together=[[2, 8, 9], [10, 11]])

@@ -49,8 +49,7 @@ def test_the_pools_keep_what_is_promised_as_steps() -> None:
 
 def test_an_engine_takes_more_racks_and_keeps_what_is_promised() -> None:
     """Both pools worked out again by the engine's own step."""
-    model, words = serving.load_model("mixtral-8x7b"), {"prompt": 1000, "answer": 300, "ttft": 3.0, "tpot": 0.05}
-    traffic = Traffic(3000, **words)  # type: ignore[arg-type]
+    model, traffic = serving.load_model("mixtral-8x7b"), Traffic(3000, prompt=1000, answer=300, ttft=3.0, tpot=0.05)
     ideal, real = (size(graph("hgx-h100-8", 2), model, traffic, profile=one) for one in ("ideal", "vllm-hopper"))
     assert real.racks > 1.5 * ideal.racks
     assert real.decode is not None
@@ -168,10 +167,10 @@ def test_a_unit_of_two_racks_has_idle_gpus_in_both() -> None:
 def test_guesses_are_of_the_pool_that_answers() -> None:
     """A workload of any phase gives types and copies; its guesses count where tokens are answered."""
     model, traffic = serving.load_model("deepseek-v3"), Traffic(2000, prompt=1000, answer=300, ttft=2.0, tpot=0.03)
-    guessing = {"draft": 1, "acceptance": 0.85}
-    found = size(graph("gb200-nvl72", 2), model, traffic, ep=[64], workload=Workload(batch=1, **guessing))  # type: ignore[arg-type]
+    guessing: dict[str, Any] = {"draft": 1, "acceptance": 0.85}
+    found = size(graph("gb200-nvl72", 2), model, traffic, ep=[64], workload=Workload(batch=1, **guessing))
     assert found.decode is not None
-    work = Workload(context=1150, batch_per_gpu=found.decode.batch, **guessing)  # type: ignore[arg-type]
+    work = Workload(context=1150, batch_per_gpu=found.decode.batch, **guessing)
     one = step(graph("gb200-nvl72", 2), model, work, layout=Layout(64))
     assert found.tpot == pytest.approx(1 / one.tokens_per_user)
     plain, chunked, read = (
